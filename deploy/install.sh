@@ -178,8 +178,8 @@ main() {
 
   tar -xzof "$work/$archive" -C "$work" || fail "$archive cannot be unpacked"
   program=$work/$name/gatewright
-  said=$("$program" --version 2>&1) || fail "the program does not run on this machine: $said"
-  [ "$said" = "gatewright $version" ] || fail "$archive should contain version $version, and says: $said"
+  reported=$("$program" --version 2>&1) || fail "the program does not run on this machine: $reported"
+  [ "$reported" = "gatewright $version" ] || fail "$archive should contain version $version, and says: $reported"
   put "$program" "$bin" gatewright
 
   # Where man and the shells look for what belongs to the programs of a folder `bin`.

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 
 const [work, model, count, host] = process.argv.slice(2);
 
-/** What a program is asked to do. */
+/** The work of a measured program. */
 export const task = {
   model,
   count: Number(count),

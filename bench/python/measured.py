@@ -32,7 +32,7 @@ def peak_kilobytes() -> int:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
-def tell(operations: int, cpu_ns: int, wall_ns: int, answer: int, **more: int) -> None:
+def report(operations: int, cpu_ns: int, wall_ns: int, answer: int, **more: int) -> None:
     """Prints the measurements."""
     figures = {
         "operations": operations,
@@ -65,7 +65,7 @@ def measure(once: Callable[[], int], count: int = COUNT, each: int | None = None
     for _ in range(count):
         answers.add(once())
     cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
-    tell(count * (each or chunks()), cpu, wall, same(answers), **more)
+    report(count * (each or chunks()), cpu, wall, same(answers), **more)
 
 
 async def measure_async(once: Callable[[], Awaitable[int]]) -> None:
@@ -85,7 +85,7 @@ async def measure_async(once: Callable[[], Awaitable[int]]) -> None:
     cpu, wall = time.process_time_ns(), time.perf_counter_ns()
     answers |= await turns(COUNT // width)
     cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
-    tell(COUNT // width * width * chunks(), cpu, wall, same(answers))
+    report(COUNT // width * width * chunks(), cpu, wall, same(answers))
 
 
 def main(works: dict[str, Callable[[], int]], works_async: dict[str, Callable[[], Awaitable[int]]]) -> None:

@@ -97,12 +97,12 @@ idle: list[Connection] = []
 
 async def exchange() -> int:
     if idle:
-        kept = idle.pop()
+        connection = idle.pop()
     else:
-        _, kept = await asyncio.get_running_loop().create_connection(Connection, *ADDRESS)
-    answer = await kept.send()
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, *ADDRESS)
+    answer = await connection.send()
     assert len(idle) < AT_ONCE
-    idle.append(kept)
+    idle.append(connection)
     return answer
 
 

@@ -9,7 +9,7 @@ const OBFUSCATION: &str = "3fKqZ0bTnWc8RyLx";
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequestedAnswer {
     /// Whether the response is a stream.
     pub stream: bool,
     /// Whether the request has the messages format; else it has the chat format.
@@ -22,7 +22,7 @@ pub struct Wanted {
     pub varied: bool,
 }
 
-impl Wanted {
+impl RequestedAnswer {
     /// Reads what a request asks for. `path` and `body` are the request's.
     pub fn read(path: &str, body: &[u8]) -> Self {
         let body = String::from_utf8_lossy(body);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn model_name_selects_the_response() {
-        let wanted = |body: &str| Wanted::read("/v1/chat/completions", body.as_bytes());
+        let wanted = |body: &str| RequestedAnswer::read("/v1/chat/completions", body.as_bytes());
         let plain = wanted(r#"{"model": "plain", "messages": []}"#);
         assert_eq!((plain.stream, plain.messages), (false, false));
         let paced = wanted(r#"{"stream":true,"model":"paced-100-20"}"#);
@@ -138,13 +138,14 @@ mod tests {
         assert_eq!(wanted(r#"{"model":"paced-9-0.2"}"#).pace, Duration::from_micros(200));
         assert_eq!(wanted(r#"{"model":"paced-9"}"#).pace, Duration::from_millis(1));
         assert!(wanted(r#"{"model":"varied-9"}"#).varied);
-        assert!(Wanted::read("/v1/messages", b"{}").messages);
+        assert!(RequestedAnswer::read("/v1/messages", b"{}").messages);
     }
 
     #[test]
     fn varied_chunks_differ_in_length() {
         let lengths = |varied| {
-            let wanted = Wanted { stream: true, messages: false, chunks: 9, pace: Duration::ZERO, varied };
+            let wanted =
+                RequestedAnswer { stream: true, messages: false, chunks: 9, pace: Duration::ZERO, varied };
             (1..9).map(|number| wanted.chunk(number).len()).collect::<std::collections::HashSet<_>>().len()
         };
         assert_eq!((lengths(false), lengths(true)), (1, 8));
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn responses_are_json() {
         for (messages, varied) in [(false, false), (false, true), (true, false)] {
-            let wanted = Wanted { stream: true, messages, chunks: 3, pace: Duration::ZERO, varied };
+            let wanted = RequestedAnswer { stream: true, messages, chunks: 3, pace: Duration::ZERO, varied };
             let document: serde_json::Value = serde_json::from_str(&wanted.document()).expect("JSON");
             assert_eq!(document["model"], "stub");
             let stream = [wanted.opening(), &wanted.chunk(1), &wanted.closing()].concat();

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use cpu_time::ProcessTime;
 use serde_json::json;
 
-/// What a program is asked to do.
+/// The work of a measured program.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// `ask` for a whole response or `read` a stream.

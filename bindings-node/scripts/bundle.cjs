@@ -118,7 +118,7 @@ Object.defineProperty(module.exports, Symbol.for("gatewright.module"), { value: 
 );
 // Whoever loads one module by itself gets that of the one file.
 for (const name of modules.keys()) {
-  // This one is asked for the engine's name before there is an engine.
+  // This one must return the engine's name before there is an engine.
   if (name === "index.js" || name === "platform.js") continue;
   const whole = `${"../".repeat(name.split(/[\\/]/).length - 1) || "./"}index.js`;
   const found = `require("${whole}")[Symbol.for("gatewright.module")](${JSON.stringify(name)})`;

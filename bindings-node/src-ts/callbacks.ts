@@ -180,7 +180,7 @@ export class Callbacks {
 
   /** The function for the core to call. */
   readonly callback: Callback = async (id, index, stage, details, body) => {
-    // An aborted call is already removed; nobody waits for its callbacks.
+    // An aborted call is already removed; its callbacks are no longer needed.
     const call = this.#calls.get(id);
     if (call === undefined) return null;
     return call.run(async () => {

@@ -6,7 +6,7 @@ import type { ChatCompletionChunk, ChatDelta } from "./generated/types";
 import { type Cut, JsonPrefix, valueOfCut } from "./json-prefix";
 import { ApiPromise } from "./promise";
 import { Reader } from "./reader";
-import { type Asked, type Format, parseCompletion, Unfit } from "./structured";
+import { type CallOrigin, type Format, parseCompletion, Unfit } from "./structured";
 
 /** A chunk as it arrived; the events of what it brings follow. */
 export interface ChunkEvent {
@@ -122,13 +122,13 @@ export type ChatEvent<T> =
  */
 export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEvent<T>> {
   readonly #format: Format | undefined;
-  readonly #asked: Asked;
+  readonly #origin: CallOrigin;
 
   /** Created by the client. */
-  constructor(opened: PromiseLike<ChatCompletionStream>, format: Format | undefined, asked: Asked) {
+  constructor(opened: PromiseLike<ChatCompletionStream>, format: Format | undefined, origin: CallOrigin) {
     super(opened);
     this.#format = format;
-    this.#asked = asked;
+    this.#origin = origin;
   }
 
   /** The events. Errors: those of the call, and of `finalChatCompletion`; TypeError for another loop. */
@@ -163,7 +163,7 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
 
   async #final(): Promise<ParsedChatCompletion<T>> {
     const completion = await (await this.opened).finalChatCompletion();
-    if (this.#format !== undefined) await parseCompletion(completion, this.#format, this.#asked);
+    if (this.#format !== undefined) await parseCompletion(completion, this.#format, this.#origin);
     return completion as ParsedChatCompletion<T>;
   }
 
@@ -236,8 +236,8 @@ class Answer {
     if (content) {
       choice.content += content;
       if (this.#format !== undefined) choice.prefix.feed(content);
-      const told = { type: "content.delta", index, delta: content, snapshot: choice.content } as const;
-      events.push(growing(told, "parsed", choice.content, choice.prefix.cut()));
+      const textEvent = { type: "content.delta", index, delta: content, snapshot: choice.content } as const;
+      events.push(growing(textEvent, "parsed", choice.content, choice.prefix.cut()));
     }
     if (refusal) {
       choice.refusal += refusal;
@@ -258,14 +258,14 @@ class Answer {
       const delta = made.arguments ?? "";
       call.arguments += delta;
       call.prefix.feed(delta);
-      const told = {
+      const argumentsEvent = {
         type: "tool_calls.function.arguments.delta",
         index: at,
         name: call.name,
         arguments_delta: delta,
         arguments: call.arguments,
       } as const;
-      events.push(growing(told, "parsed_arguments", call.arguments, call.prefix.cut()));
+      events.push(growing(argumentsEvent, "parsed_arguments", call.arguments, call.prefix.cut()));
     }
   }
 
@@ -300,7 +300,7 @@ class Answer {
   }
 }
 
-/** Adds the value of a text so far to an event, read when it is asked for, and once. */
+/** Adds the value of a text so far to an event, parsed on first access. */
 export function growing<E extends object, N extends string>(
   event: E,
   name: N,

@@ -17,7 +17,7 @@ import { ApiPromise } from "./promise";
 import type { RequestOptions } from "./resource";
 import type { Parsed, Schema, StandardSchema } from "./standard";
 import type { StreamClass } from "./stream";
-import { type Asked, formatOf, parseCompletion, refuseStream, wireFormat } from "./structured";
+import { type CallOrigin, formatOf, parseCompletion, refuseStream, wireFormat } from "./structured";
 import { chatDialect } from "./tool-dialects";
 import { type ConversationMessage, loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 
@@ -129,23 +129,23 @@ export class ChatCompletions extends ChatCompletionsResource {
     params: ChatParseParams<S>,
     options?: RequestOptions,
   ): ApiPromise<ParsedChatCompletion<Parsed<S>>> {
-    const asked = {
+    const origin = {
       operation: { ...operations.create_chat_completion, name: "chat.completions.parse" },
       site: new CallSite(this.parse),
     };
     return ApiPromise.of(
       (async () => {
-        refuseStream(asked.operation.name, params);
+        refuseStream(origin.operation.name, params);
         const format = formatOf(params.response_format);
         const body = { ...params, response_format: format.chat };
         const completion = await this.connection.send<ChatCompletion>(
-          asked.operation,
+          origin.operation,
           [],
           body,
           options,
-          asked.site,
+          origin.site,
         );
-        await parseCompletion(completion, format, asked);
+        await parseCompletion(completion, format, origin);
         return completion as ParsedChatCompletion<Parsed<S>>;
       })(),
     );
@@ -174,14 +174,14 @@ export class ChatCompletions extends ChatCompletionsResource {
     params: ChatStreamParams<S>,
     options?: RequestOptions,
   ): ChatCompletionEvents<Parsed<S>> {
-    const asked = {
+    const origin = {
       operation: { ...operations.create_chat_completion, name: "chat.completions.stream" },
       site: new CallSite(this.stream),
     };
     const { response_format: schema, ...rest } = params;
     const format = schema == null ? undefined : formatOf(schema);
     const body = { ...rest, ...(format !== undefined && { response_format: format.chat }), stream: true };
-    return new ChatCompletionEvents(this.#open(body, options, asked), format, asked);
+    return new ChatCompletionEvents(this.#open(body, options, origin), format, origin);
   }
 
   /**
@@ -216,9 +216,9 @@ export class ChatCompletions extends ChatCompletionsResource {
     return loop(dialect, onTheWire(params), others, site, async (body, callOptions) => {
       if (onEvent === undefined)
         return this.connection.send<ChatCompletion>(operation, [], body, callOptions, site);
-      const asked = { operation, site };
-      const opened = this.#open({ ...body, stream: true }, callOptions, asked);
-      const events = new ChatCompletionEvents<never>(opened, undefined, asked);
+      const origin = { operation, site };
+      const opened = this.#open({ ...body, stream: true }, callOptions, origin);
+      const events = new ChatCompletionEvents<never>(opened, undefined, origin);
       for await (const event of events) await onEvent(event);
       return opened.then((stream) => stream.finalChatCompletion());
     });
@@ -227,7 +227,7 @@ export class ChatCompletions extends ChatCompletionsResource {
   #open(
     body: object,
     options: RequestOptions | undefined,
-    { operation, site }: Asked,
+    { operation, site }: CallOrigin,
   ): ApiPromise<ChatCompletionStream> {
     return this.connection.send<ChatCompletionStream>(
       operation,

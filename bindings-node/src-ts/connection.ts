@@ -242,13 +242,13 @@ function assemble(
 function refuseMisspelled(method: string, body: Members, known: readonly string[]): void {
   for (const name of Object.keys(body)) {
     if (known.includes(name) || body[name] === undefined) continue;
-    const meant = misspelled(
+    const intended = misspelled(
       name,
       known.filter((one) => body[one] === undefined),
     );
-    if (meant === undefined) continue;
+    if (intended === undefined) continue;
     throw new TypeError(
-      `${method}: no parameter is called ${name}; did you mean ${meant}? The option extraBody sends it as it is`,
+      `${method}: no parameter is called ${name}; did you mean ${intended}? The option extraBody sends it as it is`,
     );
   }
 }

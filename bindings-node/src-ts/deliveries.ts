@@ -12,7 +12,7 @@ const FOREVER = 2 ** 31 - 1;
 /** Who waits, by the number of their work. */
 const waiting = new Map<number, (answer: EngineAnswer) => void>();
 let last = 0;
-/** Keeps the process alive while somebody waits: the engine's own handle does not. */
+/** Keeps the process alive while a call waits: the engine's own handle does not. */
 let vigil: NodeJS.Timeout | undefined;
 
 const deliver: Deliver = (

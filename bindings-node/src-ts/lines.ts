@@ -39,7 +39,7 @@ export class Lines implements Source {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    // The reader gets its failure from `nextBatch`, unless nobody waits any longer.
+    // The reader gets its failure from `nextBatch`, unless no reader is waiting.
     this.#reader.cancel().catch(() => {});
   }
 

@@ -103,17 +103,17 @@ export class Messages extends MessagesResource {
     params: MessageParseParams<S>,
     options?: RequestOptions,
   ): ApiPromise<ParsedMessage<Parsed<S>>> {
-    const asked = {
+    const origin = {
       operation: { ...operations.create_message, name: "messages.parse" },
       site: new CallSite(this.parse),
     };
     return ApiPromise.of(
       (async () => {
-        refuseStream(asked.operation.name, params);
+        refuseStream(origin.operation.name, params);
         const format = formatOf(params.output_config?.format);
         const body = { ...params, output_config: { ...params.output_config, format: format.messages } };
-        const message = await this.connection.send<Message>(asked.operation, [], body, options, asked.site);
-        await parseMessage(message, format, asked);
+        const message = await this.connection.send<Message>(origin.operation, [], body, options, origin.site);
+        await parseMessage(message, format, origin);
         return message as ParsedMessage<Parsed<S>>;
       })(),
     );

@@ -31,7 +31,7 @@ const MISSING: readonly (readonly [place: string, lacking: Class, names: Names])
   ["client.messages", MessagesResource, { batches: "batches" }],
 ];
 
-/** Makes whoever reads such a name get a TypeError that says what to do. */
+/** Reading such a name throws a TypeError that says what to do. */
 export function explainMissing(): void {
   for (const [place, { prototype }, names] of MISSING) {
     for (const [name, what] of Object.entries(names)) {
@@ -40,7 +40,7 @@ export function explainMissing(): void {
           `${place}.${name}: Gatewright has no ${what} yet; call this API of your provider with its own SDK`,
         );
       };
-      // Not enumerable: nobody meets it who does not ask for it.
+      // Not enumerable, so that only direct access finds it.
       Object.defineProperty(prototype, name, { get, configurable: true });
     }
   }

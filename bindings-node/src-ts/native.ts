@@ -110,7 +110,7 @@ export class Native extends NativeResource {
     params: ContentParseParams<S>,
     options?: RequestOptions,
   ): ApiPromise<ParsedContent<Parsed<S>>> {
-    const asked = {
+    const origin = {
       operation: { ...operations.generate_content, name: "native.parse" },
       site: new CallSite(this.parse),
     };
@@ -118,16 +118,16 @@ export class Native extends NativeResource {
       (async () => {
         const format = formatOf(params.generationConfig?.responseJsonSchema);
         if (format.native === undefined)
-          throw new TypeError(`${asked.operation.name}: responseJsonSchema must be a schema`);
+          throw new TypeError(`${origin.operation.name}: responseJsonSchema must be a schema`);
         const generationConfig = { ...params.generationConfig, ...format.native };
         const answer = await this.connection.send<GenerateContentResponse>(
-          asked.operation,
+          origin.operation,
           [],
           { ...params, generationConfig },
           options,
-          asked.site,
+          origin.site,
         );
-        await parseContent(answer, format, asked);
+        await parseContent(answer, format, origin);
         return answer as ParsedContent<Parsed<S>>;
       })(),
     );

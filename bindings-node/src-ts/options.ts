@@ -61,9 +61,10 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 export function refuseUnknown(place: string, options: object, known: object): void {
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;
-    const meant = OTHER_NAMES[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-    const hint = Object.hasOwn(known, meant)
-      ? `; it is called ${meant} here`
+    const ownName =
+      OTHER_NAMES[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const hint = Object.hasOwn(known, ownName)
+      ? `; it is called ${ownName} here`
       : suggestion(name, Object.keys(known));
     throw new TypeError(`${place}: no option is called ${name}${hint}`);
   }

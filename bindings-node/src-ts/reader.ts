@@ -25,7 +25,7 @@ export abstract class Reader<S extends Stream<unknown>, E> implements AsyncItera
   /** Created by the client. */
   constructor(opened: PromiseLike<S>) {
     this.opened = Promise.resolve(opened);
-    // Whoever reads gets the error.
+    // The reader gets the error.
     this.opened.catch(() => {});
   }
 

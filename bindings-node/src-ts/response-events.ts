@@ -7,7 +7,7 @@ import { JsonPrefix } from "./json-prefix";
 import { ApiPromise } from "./promise";
 import { Reader } from "./reader";
 import type { ParsedResponse } from "./responses";
-import { type Asked, type Format, parseResponse } from "./structured";
+import { type CallOrigin, type Format, parseResponse } from "./structured";
 
 /** New text of a response, with the text so far. */
 export interface ResponseTextEvent extends ResponseTextDeltaEvent {
@@ -34,13 +34,13 @@ export type ResponseEvent = Exclude<ResponseStreamEvent, ResponseTextDeltaEvent>
  */
 export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent> {
   readonly #format: Format | undefined;
-  readonly #asked: Asked;
+  readonly #origin: CallOrigin;
 
   /** Created by the client. */
-  constructor(opened: PromiseLike<ResponseStream>, format: Format | undefined, asked: Asked) {
+  constructor(opened: PromiseLike<ResponseStream>, format: Format | undefined, origin: CallOrigin) {
     super(opened);
     this.#format = format;
-    this.#asked = asked;
+    this.#origin = origin;
   }
 
   /** The events. Errors: those of the call and of its stream; TypeError for another loop. */
@@ -72,7 +72,7 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent> {
 
   async #final(): Promise<ParsedResponse<T>> {
     const response = await (await this.opened).finalResponse();
-    if (this.#format !== undefined) await parseResponse(response, this.#format, this.#asked);
+    if (this.#format !== undefined) await parseResponse(response, this.#format, this.#origin);
     return response as ParsedResponse<T>;
   }
 }

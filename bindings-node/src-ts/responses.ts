@@ -12,7 +12,7 @@ import type { RequestOptions } from "./resource";
 import { type ResponseEvent, ResponseEvents } from "./response-events";
 import type { Parsed, Schema, StandardSchema } from "./standard";
 import type { StreamClass } from "./stream";
-import { type Asked, formatOf, parseResponse, refuseStream, wireFormat } from "./structured";
+import { type CallOrigin, formatOf, parseResponse, refuseStream, wireFormat } from "./structured";
 import { responsesDialect } from "./tool-dialects";
 import { type ConversationItem, loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 
@@ -114,17 +114,23 @@ export class Responses extends ResponsesResource {
     params: ResponseParseParams<S>,
     options?: RequestOptions,
   ): ApiPromise<ParsedResponse<Parsed<S>>> {
-    const asked = {
+    const origin = {
       operation: { ...operations.create_response, name: "responses.parse" },
       site: new CallSite(this.parse),
     };
     return ApiPromise.of(
       (async () => {
-        refuseStream(asked.operation.name, params);
+        refuseStream(origin.operation.name, params);
         const format = formatOf(params.text?.format);
         const body = { ...params, text: { ...params.text, format: format.responses } };
-        const response = await this.connection.send<Response>(asked.operation, [], body, options, asked.site);
-        await parseResponse(response, format, asked);
+        const response = await this.connection.send<Response>(
+          origin.operation,
+          [],
+          body,
+          options,
+          origin.site,
+        );
+        await parseResponse(response, format, origin);
         return response as ParsedResponse<Parsed<S>>;
       })(),
     );
@@ -148,14 +154,14 @@ export class Responses extends ResponsesResource {
     params: ResponseStreamParams<S>,
     options?: RequestOptions,
   ): ResponseEvents<Parsed<S>> {
-    const asked = {
+    const origin = {
       operation: { ...operations.create_response, name: "responses.stream" },
       site: new CallSite(this.stream),
     };
     const schema = params.text?.format;
     const format = schema == null ? undefined : formatOf(schema);
     const text = format === undefined ? params.text : { ...params.text, format: format.responses };
-    return new ResponseEvents(this.#open({ ...params, text, stream: true }, options, asked), format, asked);
+    return new ResponseEvents(this.#open({ ...params, text, stream: true }, options, origin), format, origin);
   }
 
   /**
@@ -187,9 +193,9 @@ export class Responses extends ResponsesResource {
     return loop(dialect, onTheWire(params) ?? {}, others, site, async (body, callOptions) => {
       if (onEvent === undefined)
         return this.connection.send<Response>(operation, [], body, callOptions, site);
-      const asked = { operation, site };
-      const opened = this.#open({ ...body, stream: true }, callOptions, asked);
-      const events = new ResponseEvents(opened, undefined, asked);
+      const origin = { operation, site };
+      const opened = this.#open({ ...body, stream: true }, callOptions, origin);
+      const events = new ResponseEvents(opened, undefined, origin);
       for await (const event of events) await onEvent(event);
       return opened.then((stream) => stream.finalResponse());
     });
@@ -198,7 +204,7 @@ export class Responses extends ResponsesResource {
   #open(
     body: object,
     options: RequestOptions | undefined,
-    { operation, site }: Asked,
+    { operation, site }: CallOrigin,
   ): ApiPromise<ResponseStream> {
     return this.connection.send<ResponseStream>(operation, [], body, options, site, ResponseStream);
   }

@@ -28,16 +28,16 @@ export function misspelled(name: string, known: readonly string[]): string | und
   if (name.length > MAX_NAME_LENGTH) return undefined;
   const wanted = plain(name);
   return known.find((candidate) => {
-    const meant = plain(candidate);
-    const allowed = meant.length < 6 ? 0 : meant.length < 10 ? 1 : 2;
-    return Math.abs(wanted.length - meant.length) <= allowed && distance(wanted, meant) <= allowed;
+    const plainName = plain(candidate);
+    const allowed = plainName.length < 6 ? 0 : plainName.length < 10 ? 1 : 2;
+    return Math.abs(wanted.length - plainName.length) <= allowed && distance(wanted, plainName) <= allowed;
   });
 }
 
 /** `; did you mean NAME?`, or nothing. */
 export function suggestion(name: string, known: readonly string[]): string {
-  const meant = nearest(name, known);
-  return meant === undefined ? "" : `; did you mean ${meant}?`;
+  const closest = nearest(name, known);
+  return closest === undefined ? "" : `; did you mean ${closest}?`;
 }
 
 function plain(name: string): string {

@@ -61,7 +61,7 @@ export class Stream<T> extends Events<T> {
   /** What is read, at the level that was chosen, and who reads it. */
   #source: EngineSource;
   #reader: Feed<unknown>;
-  /** Whether the whole document was asked for. */
+  /** Whether the whole document was requested. */
   #given = false;
 
   /** Created by the client. */
@@ -154,7 +154,7 @@ export class Stream<T> extends Events<T> {
   async #verdict(): Promise<unknown> {
     const { operation, method = operation, site } = this.#origin;
     const { status, requestId } = this.response;
-    // Whoever closed the stream wants no verdict.
+    // The stream was closed on purpose: no error is reported.
     const partial = await this.#whole<Partial<Response>>(site).catch(() => undefined);
     if (partial?.status !== "failed") return undefined;
     const { code, message = "the gateway does not say why" } = partial.error ?? {};
@@ -193,7 +193,7 @@ const MAX_TURN_MS = 10;
 /** As it is now: tests replace timers. */
 const afterOthers = setImmediate;
 
-/** The error of whoever reads a stream that was read to its end for the whole document. */
+/** The error for reading a stream that was read to its end for the whole document. */
 function passed(): TypeError {
   return new TypeError(
     "the method of the final document has read the stream to its end: loop first, or split the stream with tee()",
@@ -217,7 +217,7 @@ class EngineSource implements Source {
   #passed = false;
   /** Why the signal was aborted, if it was. */
   reason: unknown;
-  /** Asked at the end: the error to report in its place, if there is one. Never rejects. */
+  /** Called at the end: the error to report in its place, if there is one. Never rejects. */
   verdict: (() => Promise<unknown>) | undefined;
 
   constructor(engine: EngineStream, response: ResponseInfo, origin: Origin, level: Level) {

@@ -41,7 +41,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ["content_filter", "the provider's content filter cut the answer off: change the prompt or the model"],
 ]);
 
-/** What an answer has to be: how it is asked for, and how it is read. */
+/** What an answer has to be: how it is requested, and how it is parsed. */
 export interface Format {
   /** Name of the format on the wire. */
   readonly name: string;
@@ -152,7 +152,7 @@ export function refuseStream(method: string, params: object): void {
 }
 
 /** The call that an answer belongs to, for its errors. */
-export interface Asked {
+export interface CallOrigin {
   /** Under the name of the method that was called. */
   readonly operation: Operation;
   readonly site: CallSite;
@@ -165,14 +165,14 @@ export interface Asked {
 export async function parseCompletion(
   completion: ChatCompletion,
   format: Format,
-  asked: Asked,
+  origin: CallOrigin,
 ): Promise<void> {
   for (const { message, finish_reason: reason } of completion.choices) {
     const { content: text, refusal, tool_calls: calls, function_call: call } = message;
-    refuseCutOff(completion, reason, text, asked);
+    refuseCutOff(completion, reason, text, origin);
     // Beside calls of tools, a text is no answer yet.
     const none = refusal != null || (calls?.length ?? 0) > 0 || call != null;
-    add(message, "parsed", none ? null : await readValue(completion, text ?? "", format, asked));
+    add(message, "parsed", none ? null : await readValue(completion, text ?? "", format, origin));
   }
 }
 
@@ -180,31 +180,31 @@ export async function parseCompletion(
  * Adds `output_parsed`, the value of the last message, and `refusal`. Errors: `StructuredOutputError` if it failed or was
  * cut off, or its text is no value.
  */
-export async function parseResponse(response: Response, format: Format, asked: Asked): Promise<void> {
+export async function parseResponse(response: Response, format: Format, origin: CallOrigin): Promise<void> {
   const { text, refusal } = lastMessage(response);
   if (response.status === "incomplete") {
     const reason = response.incomplete_details?.reason ?? "incomplete";
-    refuseCutOff(response, cutOffCode(reason) ?? "incomplete", text, asked);
+    refuseCutOff(response, cutOffCode(reason) ?? "incomplete", text, origin);
   }
   if (response.status === "failed") {
-    const said = response.error?.message ?? "the gateway does not say why";
-    throw unfit(response, { code: "failed", message: `the answer failed: ${said}` }, asked);
+    const cause = response.error?.message ?? "the gateway does not say why";
+    throw unfit(response, { code: "failed", message: `the answer failed: ${cause}` }, origin);
   }
   // Beside calls of tools, a text is no answer yet.
   const calls = response.output.some(({ type }) => type === "function_call" || type === "custom_tool_call");
   const none = text === null || refusal !== null || calls;
-  add(response, "output_parsed", none ? null : await readValue(response, text, format, asked));
+  add(response, "output_parsed", none ? null : await readValue(response, text, format, origin));
   add(response, "refusal", refusal);
 }
 
 /** Adds `parsed_output`. Errors: `StructuredOutputError` if it was cut off, or its text is no value. */
-export async function parseMessage(message: Message, format: Format, asked: Asked): Promise<void> {
+export async function parseMessage(message: Message, format: Format, origin: CallOrigin): Promise<void> {
   const blocks = message.content as readonly { readonly type: string; readonly text?: string }[];
   const text = joined(blocks.filter(({ type }) => type === "text"));
-  refuseCutOff(message, cutOffCode(message.stop_reason) ?? "", text, asked);
-  // Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+  refuseCutOff(message, cutOffCode(message.stop_reason) ?? "", text, origin);
+  // Beside calls of tools, a text is no answer yet, and the text of a refusal never is.
   const none = message.stop_reason === "refusal" || blocks.some(({ type }) => type === "tool_use");
-  add(message, "parsed_output", none ? null : await readValue(message, text, format, asked));
+  add(message, "parsed_output", none ? null : await readValue(message, text, format, origin));
 }
 
 /**
@@ -214,17 +214,17 @@ export async function parseMessage(message: Message, format: Format, asked: Aske
 export async function parseContent(
   response: GenerateContentResponse,
   format: Format,
-  asked: Asked,
+  origin: CallOrigin,
 ): Promise<void> {
   const [candidate] = response.candidates ?? [];
   const isBlocked = candidate === undefined && response.promptFeedback?.["blockReason"] != null;
   const parts = candidate?.content?.parts ?? [];
   const text = joined(parts.filter(({ thought }) => thought !== true));
   const reason = isBlocked ? "content_filter" : cutOffCode(candidate?.finishReason);
-  refuseCutOff(response, reason ?? "", text, asked);
+  refuseCutOff(response, reason ?? "", text, origin);
   // Beside calls of functions, a text is no answer yet.
   const none = parts.some(({ functionCall }) => functionCall != null);
-  add(response, "parsed", none ? null : await readValue(response, text, format, asked));
+  add(response, "parsed", none ? null : await readValue(response, text, format, origin));
 }
 
 function joined(parts: readonly { readonly text?: string | null }[]): string {
@@ -252,32 +252,32 @@ function add(holder: object, name: string, value: unknown): void {
   Object.defineProperty(holder, name, { value, configurable: true, writable: true });
 }
 
-function refuseCutOff(answer: object, reason: string, text: string | null, asked: Asked): void {
+function refuseCutOff(answer: object, reason: string, text: string | null, origin: CallOrigin): void {
   const advice = ADVICE.get(reason);
   if (advice !== undefined) {
-    throw unfit(answer, { code: reason, message: `${advice} (reason: ${reason})${beginning(text)}` }, asked);
+    throw unfit(answer, { code: reason, message: `${advice} (reason: ${reason})${beginning(text)}` }, origin);
   }
   if (reason === "incomplete") {
     const message = `the answer is incomplete; the gateway does not say why${beginning(text)}`;
-    throw unfit(answer, { code: reason, message }, asked);
+    throw unfit(answer, { code: reason, message }, origin);
   }
 }
 
-async function readValue(answer: object, text: string, format: Format, asked: Asked): Promise<unknown> {
+async function readValue(answer: object, text: string, format: Format, origin: CallOrigin): Promise<unknown> {
   try {
     return await format.read(text);
   } catch (error) {
     if (!(error instanceof Unfit)) throw error;
     const { code, path: param, cause } = error;
     const message = `the answer is no ${format.name}: ${error.message}${beginning(text)}`;
-    throw unfit(answer, { code, param, message }, asked, cause);
+    throw unfit(answer, { code, param, message }, origin, cause);
   }
 }
 
 function unfit(
   answer: object,
   { code, param, message }: { code: string; param?: string; message: string },
-  { operation, site }: Asked,
+  { operation, site }: CallOrigin,
   cause?: unknown,
 ): StructuredOutputError {
   const { status, requestId, attempts } = responseOf(answer);

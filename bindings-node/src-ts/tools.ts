@@ -17,8 +17,8 @@ import { formatName } from "./structured";
 
 /** Rounds of tool calls, unless a caller says otherwise. */
 const MAX_ROUNDS = 10;
-/** Characters of an error that a model is told. */
-const MAX_TOLD_LENGTH = 1000;
+/** Characters of an error that are sent to the model. */
+const MAX_ERROR_LENGTH = 1000;
 
 /** A tool without arguments. */
 const NOTHING: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
@@ -242,11 +242,11 @@ export async function loop<M, A extends object>(
   if (!Number.isInteger(maxRounds) || maxRounds < 1) {
     throw new TypeError(`${method}: maxRounds must be a whole number from 1, not ${maxRounds}`);
   }
-  const { tools: given, [conversation]: begun, ...rest } = params as Record<string, unknown>;
+  const { tools: given, [conversation]: initial, ...rest } = params as Record<string, unknown>;
   if (rest["stream"] === true) throw new TypeError(`${method}: it does not stream; leave out stream`);
   const tools = byName(method, given);
   const described = tools.size > 0 && { tools: dialect.described([...tools.values()]) };
-  const messages = dialect.begin(begun);
+  const messages = dialect.begin(initial);
   const { signal } = callOptions;
 
   const add = async (added: readonly M[]) => {
@@ -258,7 +258,7 @@ export async function loop<M, A extends object>(
   const run = async ({ id, name, arguments: text }: ToolCall): Promise<ToolOutput> => {
     const called = tools.get(name);
     if (called === undefined) {
-      return told(
+      return failedOutput(
         `there is no tool ${JSON.stringify(name)}; there are: ${[...tools.keys()].join(", ") || "none"}`,
       );
     }
@@ -266,7 +266,7 @@ export async function loop<M, A extends object>(
       return { text: resultText(await called.call(text, { id, signal })), isError: false };
     } catch (error) {
       if (raiseErrors) throw error;
-      return told(error instanceof Error ? error.message || error.name : String(error));
+      return failedOutput(error instanceof Error ? error.message || error.name : String(error));
     }
   };
 
@@ -318,9 +318,9 @@ function byName(method: string, given: unknown): ReadonlyMap<string, Tool> {
   return tools;
 }
 
-function told(error: string): ToolOutput {
-  const said = error.length <= MAX_TOLD_LENGTH ? error : `${error.slice(0, MAX_TOLD_LENGTH)}…`;
-  return { text: `error: ${said}`, isError: true };
+function failedOutput(error: string): ToolOutput {
+  const message = error.length <= MAX_ERROR_LENGTH ? error : `${error.slice(0, MAX_ERROR_LENGTH)}…`;
+  return { text: `error: ${message}`, isError: true };
 }
 
 /** What a tool returned as text for the model: text as it is, anything else as JSON. */

@@ -89,7 +89,7 @@ pub(crate) struct PendingDelivery {
 }
 
 impl PendingDelivery {
-    /// Delivers the result. If the JavaScript thread has ended, nobody waits.
+    /// Delivers the result. If the JavaScript thread has ended, it is dropped.
     pub(crate) fn deliver(&self, delivery: Delivery) {
         let Delivery { error, content, stream, head } = delivery;
         let Head { status, headers, request_id, attempts, elapsed_ms } = head;

@@ -30,7 +30,7 @@ fn spawn<T: PromiseValue + Send + ToNapiValue + 'static>(
     env.spawn_future(async move {
         Ok(tokio::select! {
             biased;
-            // Nobody receives this: any value will do.
+            // No code receives this: any value will do.
             _ = ended.wait_for(|ended| *ended) => T::default(),
             outcome = gatewright::contained(work) => {
                 outcome.unwrap_or_else(|error| T::failed(describe(&error)))
@@ -58,9 +58,9 @@ fn ended(env: Env) -> napi::Result<watch::Receiver<bool>> {
         if let Some(ended) = known {
             return Ok(ended.clone());
         }
-        let (tell, ended) = watch::channel(false);
-        env.add_env_cleanup_hook(tell, |tell| {
-            tell.send_replace(true);
+        let (sender, ended) = watch::channel(false);
+        env.add_env_cleanup_hook(sender, |sender| {
+            sender.send_replace(true);
             // A thread may get another environment.
             ENDED.with_borrow_mut(Option::take);
         })?;

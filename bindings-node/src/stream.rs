@@ -38,9 +38,9 @@ struct StreamState {
     is_read: bool,
     /// The number of the delivery that waits for the next batch.
     waiting: Option<u32>,
-    /// The result that was read before anybody waited for it: a batch, the end, or a failure.
+    /// The result that was read before it was requested: a batch, the end, or a failure.
     ahead: Option<Delivery>,
-    /// Whether the whole document was requested: then batches are only read if somebody waits for them.
+    /// Whether the whole document was requested: then batches are only read on request.
     as_document: bool,
     /// How the reader has ended the stream.
     ending: Option<Ending>,
@@ -48,7 +48,7 @@ struct StreamState {
 
 #[derive(Clone, Copy)]
 enum Ending {
-    /// Nobody wants more.
+    /// The reader has stopped.
     Closed,
     /// A signal was aborted: the reader gets an error, with the data that has arrived.
     Cancelled,
@@ -160,7 +160,7 @@ impl SharedStream {
     }
 
     /// Reads a batch, the end or a failure, and delivers it to the waiter, or stores it for the next one. Returns whether
-    /// to read on; otherwise nobody reads batches from then on.
+    /// to read on; otherwise no batches are read from then on.
     async fn step(&self, level: Level) -> bool {
         let mut stream = self.stream.lock().await;
         let read = match stream.as_mut() {
@@ -237,7 +237,7 @@ impl SharedStream {
         let is_read = state.is_read;
         drop(state);
         self.changed.notify_waiters();
-        // The current reader handles this; otherwise nobody reads, or somebody reads the whole document.
+        // The current reader handles this; otherwise there is no reader, or one that reads the whole document.
         if !is_read && let Ok(mut stream) = self.stream.try_lock() {
             self.apply_ending(self.lock(), &mut stream);
         }

@@ -118,7 +118,7 @@ test("the whole answer may come in place of the events, or beside them", async (
   await gateway.chat.completions.stream(PROMPT).done();
 });
 
-test("choices are told apart", async (t) => {
+test("choices are kept apart", async (t) => {
   const piece = (index, content, finish_reason = null) => ({
     ...chunk(content),
     choices: [{ index, delta: { content }, finish_reason }],

@@ -249,8 +249,8 @@ test("a non-JSON response retains status, request ID and text", async (t) => {
 });
 
 test("an error or an array instead of a response is a DecodeError", async (t) => {
-  const said = { error: { message: "No room.", type: "server_error", param: "model", code: "full" } };
-  const answers = [said, []];
+  const errorBody = { error: { message: "No room.", type: "server_error", param: "model", code: "full" } };
+  const answers = [errorBody, []];
   const server = await serve(t, (_, socket) => answerWith(socket, 200, answers.shift()));
   const failed = () =>
     clientOf(server)
@@ -263,7 +263,7 @@ test("an error or an array instead of a response is a DecodeError", async (t) =>
     [error.status, error.code, error.param, error.type],
     [200, "full", "model", "server_error"],
   );
-  assert.deepEqual(error.body, said);
+  assert.deepEqual(error.body, errorBody);
   const list = await failed();
   assert.ok(list instanceof DecodeError);
   assert.match(list.message, /it is an array/);

@@ -52,7 +52,7 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const asking = (content) => [{ role: "user", content }];
+const question = (content) => [{ role: "user", content }];
 
 test("models are listed in both styles (4)", async () => {
   const models = await client.models.list();
@@ -75,7 +75,7 @@ test("models are retrieved by their listed names (4)", async () => {
 });
 
 test("a chat completion arrives whole or in chunks, with the same text (2.2, 2.3)", async () => {
-  const request = { model: "model-sol", messages: asking("Reply with exactly: good morning") };
+  const request = { model: "model-sol", messages: question("Reply with exactly: good morning") };
   const completion = await client.chat.completions.create(request);
   assert.equal(completion.object, "chat.completion");
   assert.equal(completion.choices[0].message.content, "good morning");
@@ -143,7 +143,7 @@ test("documents are ranked, and content is moderated", async () => {
   assert.ok(judged.results[1].category_scores.violence > judged.results[0].category_scores.violence);
 });
 
-test("embeddings are numbers, or the text that was asked for", async () => {
+test("embeddings are numbers, or base64 text on request", async () => {
   const request = { model: "embedding_model_1", input: ["a boat", "a lake"], dimensions: 3 };
   const { data, usage } = await client.embeddings.create(request);
   assert.deepEqual(
@@ -213,7 +213,7 @@ test("waiting for a video stops at its signal", async () => {
 });
 
 test("a rejection by the gateway is an error of its kind (7)", async () => {
-  const messages = asking("Hi");
+  const messages = question("Hi");
   await assert.rejects(client.chat.completions.create({ model: "no-such-model", messages }), NotFoundError);
   const stranger = new Client({ baseUrl: client.baseUrl, apiKey: "sk-wrong" });
   await assert.rejects(stranger.models.list(), AuthenticationError);

@@ -116,8 +116,8 @@ async function send(socket, pieces, request) {
   }
 }
 
-/** Calls `asked` for each request of HTTP/1.1. */
-function readHttp1(socket, asked) {
+/** Calls `onRequest` for each request of HTTP/1.1. */
+function readHttp1(socket, onRequest) {
   let received = "";
   socket.on("data", (data) => {
     received += data.toString("latin1");
@@ -126,12 +126,12 @@ function readHttp1(socket, asked) {
     const length = Number(/content-length: *(\d+)/iu.exec(received)?.[1] ?? 0);
     if (received.length < end + 4 + length) return;
     received = "";
-    asked(0);
+    onRequest(0);
   });
 }
 
-/** Calls `asked` with the stream of each complete request of HTTP/2. */
-function readHttp2(socket, asked) {
+/** Calls `onRequest` with the stream of each complete request of HTTP/2. */
+function readHttp2(socket, onRequest) {
   let received = Buffer.alloc(0);
   let skipped = PREFACE.length;
   socket.on("data", (data) => {
@@ -140,7 +140,7 @@ function readHttp2(socket, asked) {
       const end = skipped + 9 + received.readUIntBE(skipped, 3);
       if (received.length < end) return;
       const [kind, flags] = received.subarray(skipped + 3);
-      if (kind <= 1 && flags & 1) asked(received.readUInt32BE(skipped + 5));
+      if (kind <= 1 && flags & 1) onRequest(received.readUInt32BE(skipped + 5));
       received = received.subarray(end);
       skipped = 0;
     }
@@ -161,7 +161,7 @@ async function serve(t, case_, protocol) {
     socket.on("error", () => {});
     socket.setNoDelay(true);
     const opened = send(socket, (isHostile && case_.opens) || settings, 0);
-    const asked = async (request) => {
+    const onRequest = async (request) => {
       const acts = isHostile;
       isHostile = false;
       if (acts && case_.reads === false) socket.pause();
@@ -169,7 +169,7 @@ async function serve(t, case_, protocol) {
       await send(socket, acts ? case_.answers : answer, request);
       if (acts && case_.ends === "close") socket.end();
     };
-    (isHttp2 ? readHttp2 : readHttp1)(socket, asked);
+    (isHttp2 ? readHttp2 : readHttp1)(socket, onRequest);
   };
   const tls = { ...certificate, ALPNProtocols: ["h2"] };
   const server = isHttp2 ? createTlsServer(tls, accept) : createServer(accept);

@@ -96,6 +96,6 @@ test("the timeout bounds the silence of a stream unless idleTimeoutMs is given",
   assert.match(patient.message, /\(idle_timeout\)/);
   assert.ok(patient.ms > 1000, `${patient.ms}`);
   assert.match((await silence(clientOf(server, { timeoutMs: 400 }))).message, /\(timeout\)/);
-  const said = await silence(clientOf(server, { timeoutMs: 200, idleTimeoutMs: 1200 }));
-  assert.ok(said.ms > 1000, `${said.ms}`);
+  const silent = await silence(clientOf(server, { timeoutMs: 200, idleTimeoutMs: 1200 }));
+  assert.ok(silent.ms > 1000, `${silent.ms}`);
 });

@@ -276,11 +276,11 @@ test("after the final document, reading the events throws instead of yielding no
   const read = await create(server);
   await read.finalChatCompletion();
   assert.throws(() => read.text(), taken);
-  const begun = await create(server);
-  assert.deepEqual((await begun.next()).value, CHUNKS[0]);
-  await begun.finalChatCompletion();
+  const started = await create(server);
+  assert.deepEqual((await started.next()).value, CHUNKS[0]);
+  await started.finalChatCompletion();
   await assert.rejects(async () => {
-    while (!(await begun.next()).done);
+    while (!(await started.next()).done);
   }, taken);
 });
 

@@ -197,7 +197,7 @@ test("a worker that ends during a call affects nothing else", async (t) => {
     const { parentPort, workerData } = require("node:worker_threads");
     const { Client } = require(workerData.package);
     const client = new Client({ baseUrl: workerData.url, apiKey: "sk-test",
-      middleware: [{ before: () => new Promise(() => parentPort.postMessage("asked")) }] });
+      middleware: [{ before: () => new Promise(() => parentPort.postMessage("called")) }] });
     client.models.list().catch(() => {});
     new Client({ baseUrl: workerData.url, apiKey: "sk-test" }).models.list({ extraHeaders: { "x-hang": "1" } }).catch(() => {});
   `;

@@ -162,7 +162,7 @@ test("a proxy from the environment is used, and the log enabled there shows no k
   assert.doesNotMatch(output, /canary/);
 });
 
-test("an unknown option is rejected, with the name that was probably meant", async (t) => {
+test("an unknown option is rejected, with a suggestion", async (t) => {
   assert.throws(
     () => new Client({ apikey: "sk" }),
     /Client: no option is called apikey; did you mean apiKey\?/,

@@ -41,8 +41,8 @@ test("a client that sends calls runs none of the helpers", () => {
       console.log(typeof all.tool, ran());
     });
   `;
-  const said = execFileSync(process.execPath, ["-e", program], { cwd: ROOT, encoding: "utf8" });
-  assert.equal(said, "none\nfunction tools\n");
+  const output = execFileSync(process.execPath, ["-e", program], { cwd: ROOT, encoding: "utf8" });
+  assert.equal(output, "none\nfunction tools\n");
 });
 
 test("the program runs, and its exit code is the process's", () => {

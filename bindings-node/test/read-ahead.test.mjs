@@ -67,11 +67,11 @@ test("a reader that pauses applies backpressure to the server", async (t) => {
 
 test("a failure that was read ahead reaches the next event or document request", async (t) => {
   const failure = { error: { message: "The model broke.", type: "server_error", code: "broken" } };
-  const asks = [
+  const readers = [
     [(stream) => stream.next(), (again) => again.then(({ done }) => assert.ok(done))],
     [(stream) => stream.finalChatCompletion(), (again) => assert.rejects(again, TypeError)],
   ];
-  for (const [ask, afterwards] of asks) {
+  for (const [ask, afterwards] of readers) {
     const stream = await readAhead(t, [failure]);
     const error = await ask(stream).then(assert.fail, (error) => error);
     assert.ok(error instanceof StreamError);

@@ -115,7 +115,7 @@ test("a report is taken as check returns it", async () => {
   );
 });
 
-test("the name of a file in place of its text is said", () => {
+test("the name of a file in place of its text is reported", () => {
   const [violation] = report.validate("runs/report.json").violations;
   assert.match(violation.message, /this is the name of a file/);
   assert.throws(() => report.html("runs/report.json"), /this is the name of a file/);

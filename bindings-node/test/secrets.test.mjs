@@ -10,8 +10,8 @@ import { answerWith, serve } from "./support/server.mjs";
 import { readVectors } from "./support/vectors.mjs";
 
 const KEY = "gw-Canary/4+7f=x9";
-const CARRIED = "canary-in-a-header";
-const ASKED = "canary-in-a-query";
+const IN_HEADER = "canary-in-a-header";
+const IN_QUERY = "canary-in-a-query";
 
 const base64 = (text) => Buffer.from(text).toString("base64");
 const each = (form) => [...KEY].map((letter) => form(letter.charCodeAt(0))).join("");
@@ -26,8 +26,8 @@ const FORMS = {
   upper: KEY.toUpperCase(),
   head: KEY.slice(0, 8),
   tail: KEY.slice(8),
-  carried: CARRIED,
-  asked: ASKED,
+  header: IN_HEADER,
+  query: IN_QUERY,
 };
 
 function echoed(text) {
@@ -49,7 +49,7 @@ function shown(error) {
 }
 
 async function call(client, operation, stream) {
-  const options = { extraHeaders: { "x-goog-api-key": CARRIED }, extraQuery: { key: ASKED } };
+  const options = { extraHeaders: { "x-goog-api-key": IN_HEADER }, extraQuery: { key: IN_QUERY } };
   const params = { model: "m", messages: [], input: "hi", contents: [], ...(stream && { stream: true }) };
   const result = await {
     create_chat_completion: () => client.chat.completions.create(params, options),

@@ -52,12 +52,12 @@ const completion = (content) => ({
 test("vectors: structured/schemas.json", async (t) => {
   const { server, client } = await answering(t, completion("{}"));
   for (const { name, schema, strict, refused } of readVectors("structured/schemas.json").cases) {
-    const asked = client.chat.completions.parse({ ...QUESTION, response_format: schema });
+    const parsing = client.chat.completions.parse({ ...QUESTION, response_format: schema });
     if (refused) {
-      await assert.rejects(asked, TypeError, name);
+      await assert.rejects(parsing, TypeError, name);
       continue;
     }
-    await asked;
+    await parsing;
     const format = { name: "answer", schema: strict, strict: true };
     const sent = JSON.parse(server.requests.at(-1).body).response_format;
     assert.deepEqual(sent, { type: "json_schema", json_schema: format }, name);

@@ -102,16 +102,16 @@ for (const [protocol, { conversation, choice }] of Object.entries(PROTOCOLS)) {
     for (const vector of readVectors(`tool_loops/${protocol}.json`).cases) {
       const { name, answers, tool_choices, error: expected } = vector;
       const { bodies, client } = await answering(t, answers);
-      const told = [];
-      const ran = runVector(protocol, vector, client, { onMessage: (message) => told.push(message) });
-      const begun = typeof vector[conversation] === "string" ? 1 : vector[conversation].length;
+      const added = [];
+      const ran = runVector(protocol, vector, client, { onMessage: (message) => added.push(message) });
+      const started = typeof vector[conversation] === "string" ? 1 : vector[conversation].length;
       if (expected !== undefined) {
         const error = await ran.then(assert.fail, (error) => error);
         assert.ok(error instanceof ToolLoopError && error instanceof APIError, `${name}: ${error}`);
         assert.ok(error.message.includes(expected.replace("max_rounds", "maxRounds")), error.message);
         assert.equal(error.code, vector.code, name);
         assertConversation(error.messages, vector.conversation, name);
-        assert.deepEqual(told, error.messages.slice(begun));
+        assert.deepEqual(added, error.messages.slice(started));
         assert.deepEqual(error.answer, answers.at(-1));
         assert.match(error.stack, /tools\.test\.mjs/);
         continue;
@@ -122,7 +122,7 @@ for (const [protocol, { conversation, choice }] of Object.entries(PROTOCOLS)) {
       assert.deepEqual(completion, answers.at(-1));
       assert.equal(response, completion);
       assert.equal(bodies.length, answers.length);
-      assert.deepEqual(told, messages.slice(begun));
+      assert.deepEqual(added, messages.slice(started));
       if (tool_choices)
         assert.deepEqual(
           bodies.map((body) => body[choice]),
@@ -137,20 +137,20 @@ for (const [protocol, { conversation, choice }] of Object.entries(PROTOCOLS)) {
 test("vectors: tool_loops/streams.json", async (t) => {
   for (const vector of readVectors("tool_loops/streams.json").cases) {
     const { name, protocol, streams, events, text, rounds, conversation } = vector;
-    let asked = 0;
+    let calls = 0;
     const server = await serve(t, (_, socket) => {
       beginEvents(socket);
-      sendEvents(socket, ...streams[asked]);
+      sendEvents(socket, ...streams[calls]);
       socket.end();
-      asked += 1;
+      calls += 1;
     });
     const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
-    const told = [];
-    const onEvent = (event) => told.push(event);
+    const emitted = [];
+    const onEvent = (event) => emitted.push(event);
     const run = await runVector(protocol, vector, client, { onEvent });
     assertConversation(run.messages, conversation, name);
-    assert.deepEqual([run.text, run.rounds, asked], [text, rounds, streams.length], name);
-    const found = told.filter(({ type }) => type !== "chunk");
+    assert.deepEqual([run.text, run.rounds, calls], [text, rounds, streams.length], name);
+    const found = emitted.filter(({ type }) => type !== "chunk");
     assert.equal(found.length, events.length, name);
     for (const [index, expected] of events.entries()) {
       for (const [member, value] of Object.entries(expected)) {
@@ -172,7 +172,7 @@ test("a gateway's model calls a tool that it must call", async () => {
   assert.equal(run.text, run.response.output_text);
 });
 
-test("the events of each answer are told, if they are wanted", async () => {
+test("the events of each answer are passed to onEvent", async () => {
   const options = { tools: TOOLS, tool_choice: "required" };
   const events = [];
   const onEvent = async (event) => events.push(event);
@@ -183,13 +183,13 @@ test("the events of each answer are told, if they are wanted", async () => {
     ["tool_calls.function.arguments.done", "content.done"],
   );
   assert.equal(done.at(-1).content, run.text);
-  const told = [];
+  const types = [];
   const response = await gateway.responses.runTools(
     { model: "model-sol", input: "Oslo?", ...options },
-    { onEvent: (event) => told.push(event.type) },
+    { onEvent: (event) => types.push(event.type) },
   );
   assert.equal(response.rounds, 1);
-  assert.equal(told.filter((type) => type === "response.completed").length, 2);
+  assert.equal(types.filter((type) => type === "response.completed").length, 2);
 });
 
 test("a gateway's model calls tools in messages and native", async () => {

@@ -109,7 +109,7 @@ impl Outbox {
         })
     }
 
-    /// Makes the loop settle a future. Does nothing if the loop has closed or the interpreter is shutting down: nobody
+    /// Makes the loop settle a future. Does nothing if the loop has closed or the interpreter is shutting down: no task
     /// waits then.
     fn put(self: Arc<Self>, ended: EndedFuture) {
         let mut waiting = self.ended();
@@ -144,7 +144,7 @@ struct Deliver {
     is_called: AtomicBool,
 }
 
-/// A closing loop drops its pending callbacks: nobody waits any more, and the outcomes would keep the loop alive.
+/// A closing loop drops its pending callbacks: no task waits any more, and the outcomes would keep the loop alive.
 impl Drop for Deliver {
     fn drop(&mut self) {
         if !*self.is_called.get_mut() {
@@ -188,7 +188,7 @@ impl Waiter {
     }
 
     /// Settles the future with the result of `outcome`. Does nothing if the loop has closed or the interpreter is
-    /// shutting down: nobody waits then.
+    /// shutting down: no task waits then.
     pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
         // The future is released while the interpreter is attached. Otherwise it would live on, with a stream that is
         // its result, until Python next calls this module.
@@ -207,7 +207,7 @@ impl Waiter {
     }
 }
 
-/// The value that settles a future, and whether it is an exception. Whatever happens, somebody waits for it.
+/// The value that settles a future, and whether it is an exception. It must be settled whatever happens: a task waits for it.
 fn value_of<'py>(
     py: Python<'py>,
     outcome: impl FnOnce(Python<'py>) -> PyResult<Py<PyAny>>,

@@ -60,7 +60,7 @@ pub(crate) struct PendingCallback {
 impl PendingCallback {
     /// Runs it on this thread and reports the outcome to its call.
     pub(crate) fn run(self, py: Python<'_>) {
-        // If the call was dropped in the meantime, nobody waits.
+        // If the call was dropped in the meantime, the result is not needed.
         drop(self.outcome.send(call_plainly(py, &self.function, self.arguments.bind(py))));
     }
 }
@@ -136,8 +136,8 @@ async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>
         Ok(CallbackSite::EventLoop(event_loop)) => event_loop,
         Ok(CallbackSite::Thread(desk)) => {
             let (sender, outcome) = oneshot::channel();
-            let asked = PendingCallback { function, arguments, outcome: sender };
-            desk.0.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+            let pending = PendingCallback { function, arguments, outcome: sender };
+            desk.0.lock().unwrap_or_else(PoisonError::into_inner).push(pending);
             let gone = |_| Error::new(ErrorKind::Cancelled, "the thread of the call has gone");
             return outcome.await.map_err(gone)?.map_err(raised);
         }
@@ -208,7 +208,7 @@ impl Reply {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
             let outcome = if failed { Err(PyErr::from_value(value)) } else { Ok(value.unbind()) };
-            // If the call was cancelled, nobody waits any more.
+            // If the call was cancelled, the result is not needed.
             drop(sender.send(outcome));
         }
     }

@@ -1,7 +1,7 @@
 //! Releases the interpreter and attaches to it again, on any thread, until the interpreter shuts down.
 //!
 //! Python ends a thread that attaches during the shutdown, in the middle of Rust code, and the process aborts. So no
-//! thread attaches after the shutdown has begun: `close` runs before it and waits for the threads that are about to
+//! thread attaches after the shutdown has started: `close` runs before it and waits for the threads that are about to
 //! attach. A later thread gets a refusal, or waits until the process has ended.
 
 use std::cell::Cell;
@@ -36,7 +36,7 @@ thread_local! {
 struct ThreadMark;
 
 impl ThreadMark {
-    /// None once the shutdown has begun.
+    /// None once the shutdown has started.
     fn take() -> Option<Self> {
         INSIDE.fetch_add(1, Ordering::SeqCst);
         let pass = Self;
@@ -106,7 +106,7 @@ pub(crate) fn call<'py>(
 }
 
 /// Runs `visit` with the interpreter attached, on a thread that Python did not start. None during the shutdown: then
-/// nobody waits for the result.
+/// the result is not needed.
 pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _pass = ThreadMark::take()?;
     Python::try_attach(visit)
@@ -143,7 +143,7 @@ pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
     })
 }
 
-/// Whether the shutdown has begun, so that no thread may attach any more.
+/// Whether the shutdown has started, so that no thread may attach any more.
 pub(crate) fn is_closed() -> bool {
     PROCESS.load(Ordering::SeqCst) == fork_guard::id() && CLOSED.load(Ordering::SeqCst)
 }

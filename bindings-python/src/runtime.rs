@@ -1,5 +1,5 @@
 //! The tokio runtimes of a process. A thread that waits for a blocking call drives its connections itself; a keeper
-//! thread drives them while nobody does. Work for event loops has its own thread. A forked child gets its own
+//! thread drives them while no call does. Work for event loops has its own thread. A forked child gets its own
 //! runtimes. See decision 0045.
 
 use std::future::pending;
@@ -97,12 +97,12 @@ impl Driven {
             leave: Notify::new(),
             caretakers: Mutex::default(),
         });
-        let kept = Arc::clone(&driven);
-        thread::Builder::new().name("gatewright".to_owned()).spawn(move || kept.keep())?;
+        let driver = Arc::clone(&driven);
+        thread::Builder::new().name("gatewright".to_owned()).spawn(move || driver.keep())?;
         Ok(driven)
     }
 
-    /// For spawning tasks; they run whenever somebody drives.
+    /// For spawning tasks; they run whenever the runtime is driven.
     pub(crate) fn handle(&self) -> &Handle {
         self.runtime.handle()
     }

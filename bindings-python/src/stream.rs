@@ -62,7 +62,7 @@ pub(crate) struct EngineStream {
 }
 
 impl EngineStream {
-    /// A stream that nobody has read from yet.
+    /// A stream that has not been read from yet.
     pub(crate) fn new(reader: Reader, stream: RawStream) -> Self {
         let metadata = Arc::new(Metadata {
             status: stream.status(),

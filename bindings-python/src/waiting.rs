@@ -20,7 +20,7 @@ pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
 /// Why a thread stops driving.
 enum Stop<T> {
     Done(T),
-    Asked(PendingCallback),
+    Callback(PendingCallback),
     Tick,
 }
 
@@ -115,7 +115,7 @@ fn wait<T: Send>(
         });
         match stop {
             Stop::Done(value) => return Ok(value),
-            Stop::Asked(asked) => asked.run(py),
+            Stop::Callback(callback) => callback.run(py),
             Stop::Tick => py.check_signals()?,
         }
     }
@@ -134,8 +134,8 @@ fn watch_call<T>(
         if let Poll::Ready(value) = slot.watching(|| future.as_mut().poll(&mut context)) {
             return Some(Stop::Done(value));
         }
-        if let Some(asked) = desk.take() {
-            return Some(Stop::Asked(asked));
+        if let Some(callback) = desk.take() {
+            return Some(Stop::Callback(callback));
         }
         let held = slot.connection()?.hold()?;
         if started.elapsed() >= SIGNAL_TICK || !is_ready(&held) {
@@ -152,7 +152,7 @@ async fn next_stop<T>(
     let stop = poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(value) => Poll::Ready(Stop::Done(value)),
         // Only the future itself makes requests, while it is polled.
-        Poll::Pending => desk.take().map_or(Poll::Pending, |asked| Poll::Ready(Stop::Asked(asked))),
+        Poll::Pending => desk.take().map_or(Poll::Pending, |callback| Poll::Ready(Stop::Callback(callback))),
     });
     timeout(SIGNAL_TICK, stop).await.unwrap_or(Stop::Tick)
 }

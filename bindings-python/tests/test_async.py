@@ -75,8 +75,8 @@ async def test_canceling_a_task_ends_the_request(
 async def test_concurrent_calls_get_responses_and_errors_while_some_are_canceled(gateway: Gateway) -> None:
     async def ask(number: int) -> str:
         model = "nope" if number % 7 == 3 else "model-sol"
-        said = [{"role": "user", "content": f"Reply with exactly: {number}"}]
-        answer = await client.chat.completions.create(model=model, messages=said)
+        messages = [{"role": "user", "content": f"Reply with exactly: {number}"}]
+        answer = await client.chat.completions.create(model=model, messages=messages)
         if number % 11 == 0:
             raise LookupError(str(number))
         return str(answer.choices[0].message.content)

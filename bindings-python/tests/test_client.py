@@ -176,7 +176,7 @@ def test_images(client: Client) -> None:
         assert image.url is None
 
 
-def test_embeddings_are_numbers_or_the_text_that_was_asked_for(client: Client) -> None:
+def test_embeddings_are_numbers_or_base64_text_on_request(client: Client) -> None:
     found = client.embeddings.create(model="embedding_model_1", input=["a boat", "a lake"], dimensions=3)
     assert [(entry.index, len(entry.embedding)) for entry in found] == [(0, 3), (1, 3)]
     assert found.usage.prompt_tokens == found.usage.total_tokens > 0
@@ -468,11 +468,11 @@ def test_html_instead_of_json_retains_status_and_body(
 def test_an_error_or_an_array_instead_of_a_response_is_a_decode_error(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
-    said = {"error": {"message": "No room.", "type": "server_error", "param": "model", "code": "full"}}
-    base_url = serve(lambda connection: connection.answer(json.dumps(said).encode()))
+    body = {"error": {"message": "No room.", "type": "server_error", "param": "model", "code": "full"}}
+    base_url = serve(lambda connection: connection.answer(json.dumps(body).encode()))
     with pytest.raises(gatewright.DecodeError, match="No room") as caught:
         Client(base_url, "key").models.list()
-    assert (caught.value.status_code, caught.value.body) == (200, said)
+    assert (caught.value.status_code, caught.value.body) == (200, body)
     assert (caught.value.code, caught.value.param, caught.value.type) == ("full", "model", "server_error")
     base_url = serve(lambda connection: connection.answer(b"[]"))
     with pytest.raises(gatewright.DecodeError, match="it is an array"):

@@ -72,9 +72,9 @@ def stream_of(chunks: list[Any]) -> Callable[[Connection], None]:
 
 def check(case: Any, events: list[Any], error: gatewright.StructuredOutputError | None) -> None:
     assert sum(event.type == "chunk" for event in events) >= len(case["chunks"]) - ("error" in case)
-    told = [event for event in events if event.type != "chunk"]
-    assert [event.type for event in told] == [expected["type"] for expected in case["events"]]
-    for event, expected in zip(told, case["events"], strict=True):
+    emitted = [event for event in events if event.type != "chunk"]
+    assert [event.type for event in emitted] == [expected["type"] for expected in case["events"]]
+    for event, expected in zip(emitted, case["events"], strict=True):
         for name, value in expected.items():
             found = getattr(event, name)
             assert (found.model_dump() if isinstance(found, City) else found) == value
@@ -129,7 +129,7 @@ async def test_events_of_chat_async(serve: Serve, case: Any) -> None:
     check(case, events, error)
 
 
-def test_choices_are_told_apart(serve: Serve) -> None:
+def test_choices_are_kept_apart(serve: Serve) -> None:
     def chunk(index: int, content: str | None, finish: str | None = None) -> Any:
         return {
             "id": "c",

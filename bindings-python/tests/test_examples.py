@@ -43,10 +43,10 @@ def test_the_examples_of_docstrings_run(docstring: doctest.DocTest) -> None:
     # Examples of methods assume an existing client.
     if ".generated." in docstring.name:
         docstring.globs["client"] = gatewright.Client()
-    said: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    runner.run(docstring, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+    runner.run(docstring, out=output.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(output)
 
 
 def test_each_operation_shows_its_specification_example() -> None:

@@ -26,7 +26,7 @@ QUESTION: Any = [{"role": "user", "content": "Say hello."}]
 # Misspelled arguments.
 
 
-def test_a_misspelled_argument_names_the_method_and_what_was_meant(client: Client) -> None:
+def test_a_misspelled_argument_names_the_method_and_a_suggestion(client: Client) -> None:
     calls: dict[str, Callable[[], object]] = {
         r"chat\.completions\.create\(\) has no argument 'temprature'; did you mean 'temperature'\?": (
             lambda: client.chat.completions.create(model="m", messages=QUESTION, temprature=1)  # type: ignore[call-overload]

@@ -128,16 +128,16 @@ def test_the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
         with pytest.raises(gatewright.APITimeoutError) as caught:
             next(stream)
         assert caught.value.partial is not None
-        said.append(str(caught.value))
+        errors.append(str(caught.value))
         return time.monotonic() - started
 
-    said: list[str] = []
+    errors: list[str] = []
     with Client(url, "key") as client:
         assert silence(client, timeout=0.4) < 10
-        assert "(timeout)" in said[-1]
+        assert "(timeout)" in errors[-1]
         # The more specific option, for silence, wins, whether it is shorter or longer.
         assert silence(client, timeout=0.2, idle_timeout=1.2) > 1
-        assert "(idle_timeout)" in said[-1]
+        assert "(idle_timeout)" in errors[-1]
         assert silence(client.with_options(idle_timeout=0.3), timeout=60) < 10
     with Client(url, "key", timeout=0.4) as client:
         assert silence(client) < 10

@@ -48,10 +48,10 @@ def test_uvloop(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("use_uvloop", [False, True])
 def test_anyio_on_asyncio(gateway: Gateway, use_uvloop: bool) -> None:
-    said: list[str] = []
+    texts: list[str] = []
 
     async def ask(client: AsyncClient) -> None:
-        said.append(await converse(client))
+        texts.append(await converse(client))
 
     async def main() -> None:
         async with AsyncClient(gateway.base_url, gateway.key) as client, anyio.create_task_group() as group:
@@ -59,7 +59,7 @@ def test_anyio_on_asyncio(gateway: Gateway, use_uvloop: bool) -> None:
                 group.start_soon(ask, client)
 
     anyio.run(main, backend="asyncio", backend_options={"use_uvloop": use_uvloop})
-    assert said == ["one two three"] * 5
+    assert texts == ["one two three"] * 5
 
 
 async def hanging_call(client: AsyncClient) -> None:
@@ -144,24 +144,24 @@ def test_streams_of_one_client_run_on_several_loops_and_threads_at_once(gateway:
         Client(gateway.base_url, gateway.key),
         AsyncClient(gateway.base_url, gateway.key),
     )
-    said: list[str] = []
+    texts: list[str] = []
 
     def read() -> None:
         stream = shared.chat.completions.create(model="model-sol", messages=QUESTION, stream=True)
-        said.append("".join(stream.text()))
+        texts.append("".join(stream.text()))
 
     async def several() -> list[str]:
         return list(await asyncio.gather(*(converse(shared_async) for _ in range(5))))
 
     def read_async() -> None:
-        said.extend(asyncio.run(several()))
+        texts.extend(asyncio.run(several()))
 
     threads = [threading.Thread(target=target) for target in (read, read_async) * 4]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert said == ["one two three"] * 24
+    assert texts == ["one two three"] * 24
 
 
 def test_several_threads_read_a_stream_and_get_each_event_once(serve: Serve) -> None:

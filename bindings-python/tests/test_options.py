@@ -183,7 +183,7 @@ def test_a_proxy_from_the_environment_is_used(serve: Serve, recorder: Recorder) 
 def test_a_gateway_that_accepts_no_connection_hits_the_connect_timeout() -> None:
     with socket.socket() as listener, socket.socket() as queued:
         listener.bind(("127.0.0.1", 0))
-        # Its queue has room for one connection, which nobody accepts; the next one gets no response.
+        # Its queue has room for one connection, which is never accepted; the next one gets no response.
         listener.listen(0)
         queued.connect(listener.getsockname())
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"

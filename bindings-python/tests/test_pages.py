@@ -18,7 +18,7 @@ ITEMS = [{"id": f"item_{n}", "type": "message", "role": "user", "content": []} f
 
 
 class Paged:
-    """Serves the items, so many per page, and keeps the lines of the requests."""
+    """Serves the items in pages of two, and keeps the request lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

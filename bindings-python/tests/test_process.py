@@ -421,7 +421,7 @@ print(sorted(name for name in set(sys.modules) - before if not name.startswith("
         assert f"'{heavy}'" not in imported
 
 
-def test_a_python_that_runs_without_its_lock_is_told_what_to_do() -> None:
+def test_a_python_that_runs_without_its_lock_gets_advice() -> None:
     # What a free-threaded Python answers after the import has turned the lock on, or was forbidden to.
     for enabled in (True, False):
         program = f"""
@@ -433,9 +433,9 @@ try:
 except ImportError as error:
     print(error)
 """
-        said = run(program)
-        assert ("imported" in said) is enabled
-        assert ("remove PYTHON_GIL=0 or -X gil=0" in said) is not enabled
+        output = run(program)
+        assert ("imported" in output) is enabled
+        assert ("remove PYTHON_GIL=0 or -X gil=0" in output) is not enabled
 
 
 def test_importing_takes_less_than_30_ms_in_addition_to_python() -> None:

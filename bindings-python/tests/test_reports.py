@@ -110,7 +110,7 @@ def test_a_report_is_taken_as_check_returns_it() -> None:
     assert [violation.message for violation in report.validate(document).violations] == ["kit is missing"]
 
 
-def test_name_of_a_file_in_place_of_its_text_is_said() -> None:
+def test_name_of_a_file_in_place_of_its_text_is_reported() -> None:
     [violation] = report.validate("runs/report.json").violations
     assert "this is the name of a file" in violation.message
     with pytest.raises(report.InvalidReport, match="this is the name of a file"):

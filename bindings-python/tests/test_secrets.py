@@ -16,8 +16,8 @@ from conftest import VECTORS, Connection
 from gatewright import Client
 
 KEY = "gw-Canary/4+7f=x9"
-CARRIED = "canary-in-a-header"
-ASKED = "canary-in-a-query"
+IN_HEADER = "canary-in-a-header"
+IN_QUERY = "canary-in-a-query"
 BASE64 = base64.b64encode(f"Bearer {KEY}".encode()).decode()
 
 FORMS = {
@@ -30,8 +30,8 @@ FORMS = {
     "upper": KEY.upper(),
     "head": KEY[:8],
     "tail": KEY[8:],
-    "carried": CARRIED,
-    "asked": ASKED,
+    "header": IN_HEADER,
+    "query": IN_QUERY,
 }
 
 
@@ -55,8 +55,8 @@ def shown(error: gatewright.APIError) -> str:
 
 def call(client: Client, operation: str, stream: bool) -> None:
     options: dict[str, Any] = {
-        "extra_headers": {"x-goog-api-key": CARRIED},
-        "extra_query": {"key": ASKED},
+        "extra_headers": {"x-goog-api-key": IN_HEADER},
+        "extra_query": {"key": IN_QUERY},
     }
     if operation == "create_chat_completion":
         result: Any = client.chat.completions.create(model="m", messages=[], stream=stream, **options)

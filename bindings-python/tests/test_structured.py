@@ -299,13 +299,17 @@ try:
 except gatewright.ConfigurationError as error:
     print(error)
 """
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert "Client needs pydantic 2: pip install pydantic" in said
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert "Client needs pydantic 2: pip install pydantic" in output
 
 
 def test_importing_the_package_imports_neither_pydantic_nor_the_helpers() -> None:
     program = (
         "import sys, gatewright; print([m for m in sys.modules if 'pydantic' in m or '_structured' in m])"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "[]"
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert output.strip() == "[]"

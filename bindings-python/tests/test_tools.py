@@ -1,4 +1,4 @@
-"""Tool loops: what a model is told about functions, and the conversation in which it calls them."""
+"""Tool loops: how functions are described to a model, and the conversation in which it calls them."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ ALL_CASES = [case for protocol in PROTOCOLS for case in cases(protocol)]
 def test_loops(serve: Serve, case: Any) -> None:
     script = Script(case["answers"])
     with Client(serve(script), "key", max_retries=0) as client:
-        told: list[Any] = []
-        check(case, script, lambda: run_case(client, case, on_message=told.append))
-    assert fits(told, case["conversation"][len(case["conversation"]) - len(told) :])
-    begun = case.get("messages") or case.get("input") or case["contents"]
-    assert len(told) == len(case["conversation"]) - (1 if isinstance(begun, str) else len(begun))
+        added: list[Any] = []
+        check(case, script, lambda: run_case(client, case, on_message=added.append))
+    assert fits(added, case["conversation"][len(case["conversation"]) - len(added) :])
+    initial = case.get("messages") or case.get("input") or case["contents"]
+    assert len(added) == len(case["conversation"]) - (1 if isinstance(initial, str) else len(initial))
 
 
 @pytest.mark.parametrize("case", ALL_CASES)
@@ -144,9 +144,9 @@ def test_loops_async(serve: Serve, case: Any) -> None:
 
 
 def check_events(case: Any, events: list[Any]) -> None:
-    told = [event for event in events if type(event).__name__ != "ChunkEvent"]
-    assert len(told) == len(case["events"])
-    for event, expected in zip(told, case["events"], strict=True):
+    found = [event for event in events if type(event).__name__ != "ChunkEvent"]
+    assert len(found) == len(case["events"])
+    for event, expected in zip(found, case["events"], strict=True):
         assert {name: getattr(event, name) for name in expected} == expected
 
 
@@ -216,7 +216,7 @@ def test_a_gateway_answers_with_tools_in_messages_and_native(client: Client) -> 
     assert seen[-1].candidates
 
 
-def test_events_of_each_answer_are_told(client: Client) -> None:
+def test_events_of_each_answer_are_passed_on(client: Client) -> None:
     events: list[Any] = []
     run = client.chat.completions.run_tools(
         model="model-sol",
@@ -228,15 +228,15 @@ def test_events_of_each_answer_are_told(client: Client) -> None:
     kinds = [event.type for event in events if event.type.endswith(".done")]
     assert kinds == ["tool_calls.function.arguments.done", "content.done"]
     assert [event.content for event in events if event.type == "content.done"] == [run.text]
-    told: list[Any] = []
+    events_seen: list[Any] = []
     response = client.responses.run_tools(
-        model="model-sol", input="Oslo?", tools=[weather], tool_choice="required", on_event=told.append
+        model="model-sol", input="Oslo?", tools=[weather], tool_choice="required", on_event=events_seen.append
     )
     assert response.rounds == 1
-    assert [event.type for event in told].count("response.completed") == 2
+    assert [event.type for event in events_seen].count("response.completed") == 2
 
 
-async def test_events_of_each_answer_are_told_async(gateway: Gateway) -> None:
+async def test_events_of_each_answer_are_passed_on_async(gateway: Gateway) -> None:
     events: list[Any] = []
 
     async def note(event: Any) -> None:
@@ -258,7 +258,7 @@ async def test_events_of_each_answer_are_told_async(gateway: Gateway) -> None:
     assert events.count("response.completed") == 2
 
 
-# What a model is told.
+# What is sent to a model.
 
 
 class Unit(pydantic.BaseModel):

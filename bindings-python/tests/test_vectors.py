@@ -312,7 +312,7 @@ def test_stream_vectors(
     elif "final" in case:
         assert final == case["final"]
     if level == "text" and case.get("final", {}).get("status") == "failed":
-        # Whoever reads the text alone would not learn it otherwise.
+        # The text alone does not show that it failed.
         assert isinstance(error, gatewright.StreamError)
         assert error.code == case["final"]["error"]["code"]
         assert error.partial == case["final"]

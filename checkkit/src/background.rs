@@ -44,12 +44,12 @@ impl BackgroundRun {
         let cancel = CancellationToken::new();
         let (outcome, cancelled) = (Arc::clone(&finished), cancel.clone());
         std::thread::Builder::new().name("gatewright-check".to_owned()).spawn(move || {
-            // The run continues even if nobody listens.
-            let tell = |progress| drop(sender.try_send(progress));
+            // The run continues even without a listener.
+            let send = |progress| drop(sender.try_send(progress));
             let run = async {
                 #[cfg(debug_assertions)]
                 gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Check);
-                Ok(kit.run(&tell, &cancelled).await)
+                Ok(kit.run(&send, &cancelled).await)
             };
             let run = runtime.block_on(gatewright::contained(run));
             runtime.shutdown_background();

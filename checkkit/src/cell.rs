@@ -155,9 +155,9 @@ mod tests {
     const KEY: &str = "gw_Canary/4+7f=x9";
 
     /// A failure reported by a service, with the key after this many characters of each text.
-    fn told(letters: usize) -> (Check, Evidence) {
+    fn reported_failure(letters: usize) -> (Check, Evidence) {
         let text = format!("{}{KEY} and more", "x".repeat(letters));
-        let told = ErrorBody::of_value(&json!({
+        let error_body = ErrorBody::of_value(&json!({
             "error": { "message": text, "code": text, "param": text, "type": text }
         }));
         let mut cell = Cell::new(CheckId::ResponsesStream, Some("model-sol"));
@@ -165,7 +165,7 @@ mod tests {
             "failure",
             "none",
             text.clone(),
-            Failure::reported(Category::Response, "the stream failed", told),
+            Failure::reported(Category::Response, "the stream failed", error_body),
         );
         cell.check.response_id = Some(Some(text.clone()));
         cell.check.response_headers = Some(BTreeMap::from([("x-request-id".to_owned(), text.clone())]));
@@ -179,7 +179,7 @@ mod tests {
         let mut letters: Vec<usize> = (0..=2100).step_by(100).collect();
         letters.extend((470..=510).chain(1960..=2060));
         for letters in letters {
-            let (check, evidence) = told(letters);
+            let (check, evidence) = reported_failure(letters);
             let shown = format!(
                 "{}{}",
                 serde_json::to_value(&check).map_or(Value::Null, |value| value),

@@ -235,7 +235,7 @@ impl Received {
     pub(crate) fn shown(&self) -> String {
         let mut text = format!("{:?} {}\n", self.version, self.status);
         for (name, value) in &self.headers {
-            // Their values are meant only for the service that sets them.
+            // Their values are only for the service that sets them.
             let value = if is_secret_name(name.as_str()) {
                 REDACTED.into()
             } else {

@@ -35,7 +35,7 @@ pub enum Category {
     Response,
     /// The response is well formed, but does not match the request.
     Verification,
-    /// The agent's program failed, or did something it was not asked to do.
+    /// The agent's program failed, or did something beyond its task.
     Agent,
     /// A defect of the kit itself.
     Internal,

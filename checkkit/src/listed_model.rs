@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_models_are_told_from_others_by_kind_catalog_or_id() {
+    fn text_models_are_recognized_by_kind_catalog_or_id() {
         for (entry, is_text) in [
             (json!({ "id": "x", "kind": "text" }), true),
             (json!({ "id": "x", "kind": "embedding" }), false),

@@ -20,7 +20,7 @@ const NOT_FULL: &str = "not_full: runs on the first model only unless the run is
 const AGENT_SKIPPED: &str = "agent_mode: skipped";
 const AGENT_ONE_MODEL: &str = "agent_mode: one-model runs the agent on the first model only";
 pub(crate) const NO_LIST: &str = "dependency_failed: models_endpoint gave no list of models";
-pub(crate) const NOT_ASKED: &str = "dependency_failed: models_endpoint was not run";
+pub(crate) const LIST_NOT_SELECTED: &str = "dependency_failed: models_endpoint was not run";
 const NOT_SERVED: &str = "dependency_failed: models_endpoint lists the model without the responses protocol";
 pub(crate) const ABORTED: &str = "aborted: the run was interrupted";
 
@@ -50,7 +50,7 @@ fn skipped(options: &Options, id: CheckId, model_index: usize) -> Option<&'stati
         return Some(FILTERED);
     }
     match id {
-        CheckId::ModelAccess if !selected(options, CheckId::ModelsEndpoint) => Some(NOT_ASKED),
+        CheckId::ModelAccess if !selected(options, CheckId::ModelsEndpoint) => Some(LIST_NOT_SELECTED),
         CheckId::ResponsesStream | CheckId::ResponsesFunctionTool if !options.full && model_index > 0 => {
             Some(NOT_FULL)
         }
@@ -71,12 +71,19 @@ mod tests {
 
     #[test]
     fn skip_reasons_in_words_omit_the_code() {
-        for reason in
-            [FILTERED, NOT_FULL, AGENT_SKIPPED, AGENT_ONE_MODEL, NO_LIST, NOT_ASKED, NOT_SERVED, ABORTED]
-        {
+        for reason in [
+            FILTERED,
+            NOT_FULL,
+            AGENT_SKIPPED,
+            AGENT_ONE_MODEL,
+            NO_LIST,
+            LIST_NOT_SELECTED,
+            NOT_SERVED,
+            ABORTED,
+        ] {
             let (code, _) = reason.split_once(':').expect("a code");
-            let told = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");
-            assert!(!told.contains(code) && !told.contains(':'), "{reason}: {told}");
+            let words = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");
+            assert!(!words.contains(code) && !words.contains(':'), "{reason}: {words}");
         }
     }
 }

@@ -99,12 +99,12 @@ impl Question {
 
 impl CheckKit {
     /// Runs the additional checks of these protocols, on the first of the models, or on all if the run is full. models: those
-    /// of the report. told: called with each result. `cancel` ends the run early; the document is still complete.
+    /// of the report. on_result: called with each result. `cancel` ends the run early; the document is still complete.
     pub async fn run_protocols(
         &self,
         protocols: &[ProbedProtocol],
         models: &[String],
-        told: &(dyn Fn(&ProtocolCheck) + Sync),
+        on_result: &(dyn Fn(&ProtocolCheck) + Sync),
         cancel: &CancellationToken,
     ) -> ProtocolReport {
         let tested = if self.options().full { models } else { &models[..models.len().min(1)] };
@@ -122,7 +122,7 @@ impl CheckKit {
             for model in tested {
                 for question in Question::ALL {
                     let check = one(&context, *protocol, question, model, cancel).await;
-                    told(&check);
+                    on_result(&check);
                     checks.push(check);
                 }
             }

@@ -50,8 +50,8 @@ pub(crate) fn examine(cell: &mut Cell, value: &Value, model: &str) -> Option<Res
 fn refuse_error(cell: &mut Cell, value: &Value) {
     let error = &value["error"];
     if !error.is_null() {
-        let told = ErrorBody::of_value(error);
-        let failure = Failure::reported(Category::Response, "the response contains an error", told);
+        let error_body = ErrorBody::of_value(error);
+        let failure = Failure::reported(Category::Response, "the response contains an error", error_body);
         cell.fail("error", "null or absent", brief(error), failure);
     }
 }

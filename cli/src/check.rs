@@ -84,8 +84,8 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
         [] => None,
         chosen => {
             let models = &finished.report.configuration.models;
-            let tell = |check: &ProtocolCheck| line.tell(check);
-            let running = kit.run_protocols(chosen, models, &tell, &cancel);
+            let on_result = |check: &ProtocolCheck| line.show(check);
+            let running = kit.run_protocols(chosen, models, &on_result, &cancel);
             tokio::pin!(running);
             Some(tokio::select! {
                 document = &mut running => document,
@@ -107,7 +107,7 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
         printed?;
     }
     if let Err(problem) = written {
-        say(&problem);
+        print_message(&problem);
         return Ok(UNWRITABLE);
     }
     if interrupted {

@@ -128,7 +128,7 @@ async fn init(arguments: Init) -> Exit {
     let setup = ProviderSetup::of(&arguments.provider).await;
     places::write(setup.text(), Some(file))?;
     for missing in setup.missing() {
-        say(&format!("still missing in the file: {missing}"));
+        print_message(&format!("still missing in the file: {missing}"));
     }
     Ok(0)
 }

@@ -117,17 +117,17 @@ pub(crate) fn exit_code(exit: Exit) -> u8 {
         Err(Failure::PipeClosed) => PIPE_CLOSED,
         Err(Failure::Interrupted) => INTERRUPTED,
         Err(Failure::Usage(message)) => {
-            say(&message);
+            print_message(&message);
             USAGE
         }
         Err(Failure::Failed(message)) => {
-            say(&message);
+            print_message(&message);
             FAILED
         }
     }
 }
 
 /// Writes one or more lines to standard error, with control characters escaped. Ignores a closed standard error.
-pub(crate) fn say(message: &str) {
+pub(crate) fn print_message(message: &str) {
     let _ = writeln!(io::stderr().lock(), "gatewright: {}", visible_lines(message));
 }

@@ -102,7 +102,7 @@ fn rightly_named(place: PathBuf) -> PathBuf {
     if !right.exists() && std::fs::rename(&place, &right).is_ok() {
         return right;
     }
-    say(&format!("{} is a {format} file", place.display()));
+    print_message(&format!("{} is a {format} file", place.display()));
     place
 }
 

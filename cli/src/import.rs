@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> Exit {
         .map_err(|why| Failure::Usage(format!("{}: {why}", source.file.display())))?;
     places::write(&imported.text, source.out.as_deref())?;
     for note in &imported.notes {
-        say(note);
+        print_message(note);
     }
     Ok(0)
 }

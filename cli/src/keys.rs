@@ -233,7 +233,7 @@ pub(crate) async fn run(arguments: KeysArguments) -> Exit {
             if format.json {
                 return shown::one(&key, None, true);
             }
-            say(&format!("the key {:?} ({}) is revoked", key.name, key.id));
+            print_message(&format!("the key {:?} ({}) is revoked", key.name, key.id));
             Ok(0)
         }
         KeysCommand::Local(arguments) => local::run(&arguments),
@@ -251,11 +251,11 @@ impl Create {
         let issued = place.create(new).await?;
         let exit = issue(&issued, self.format.json, "is created");
         if let Some(warning) = self.place.unused() {
-            say(&format!("warning: {warning}"));
+            print_message(&format!("warning: {warning}"));
         }
         if let Some(client) = self.place.gateway(&place) {
             for warning in unknown_models(&client, &models).await {
-                say(&format!("warning: {warning}"));
+                print_message(&format!("warning: {warning}"));
             }
         }
         exit
@@ -373,7 +373,7 @@ fn issue(issued: &IssuedKey, is_json: bool, what: &str) -> Exit {
     } else {
         writeln!(out, "{}", issued.secret.expose())?;
         let (name, id) = (&issued.key.name, &issued.key.id);
-        say(&format!("the key {name:?} ({id}) {what}; its secret is shown only once"));
+        print_message(&format!("the key {name:?} ({id}) {what}; its secret is shown only once"));
     }
     out.flush()?;
     Ok(0)

@@ -19,7 +19,7 @@ use crate::json;
 use crate::table;
 use crate::target::Target;
 
-/// How long a command looks for the model that the user may have meant.
+/// How long a command looks for a model to suggest.
 pub(crate) const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -134,7 +134,7 @@ fn of_catalog(kind: &str) -> &'static str {
     first.unwrap_or_default()
 }
 
-/// Whether a model is of a kind, as far as anybody knows: most gateways list only text models, without their kind.
+/// Whether a model is of a kind, as far as is known: most gateways list only text models, without their kind.
 pub(crate) fn may_be(model: &Model, wanted: &str) -> bool {
     kind(model).map_or(wanted == "text", |kind| kind == wanted)
 }
@@ -148,7 +148,7 @@ pub(crate) async fn unless_known(client: &Client, model: &str, wanted: &str, err
     }
     let list = client.models();
     let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return failure };
-    // A listed model is not the one that was meant: it serves another operation.
+    // A listed model can't be the intended one: it serves another operation.
     let usable = list.data.iter().filter(|listed| listed.id != model && may_be(listed, wanted));
     let ids: Vec<&str> = usable.map(|listed| listed.id.as_str()).collect();
     let is_of_other_kind = list.data.iter().any(|listed| listed.id == model && !may_be(listed, wanted));

@@ -119,9 +119,12 @@ impl OperatorTarget {
             return Some(client.clone());
         }
         let Ok(Place::Folder(folder)) = self.place() else { return None };
-        let meant = folder.canonicalize().ok()?;
+        let data_folder = folder.canonicalize().ok()?;
         let uses = |gateway: &RunningGateway| {
-            gateway.data.as_deref().is_some_and(|data| data.canonicalize().is_ok_and(|data| data == meant))
+            gateway
+                .data
+                .as_deref()
+                .is_some_and(|data| data.canonicalize().is_ok_and(|data| data == data_folder))
         };
         let gateway = running::running().into_iter().find(uses)?;
         let key = gateway.key().ok().flatten()?;
@@ -134,8 +137,9 @@ impl OperatorTarget {
         let running = running::running();
         // Links and relative paths may name the same folder.
         let real = |folder: &Path| folder.canonicalize().ok();
-        let meant = real(&folder);
-        let uses = |gateway: &RunningGateway| gateway.data.as_deref().is_some_and(|data| real(data) == meant);
+        let data_folder = real(&folder);
+        let uses =
+            |gateway: &RunningGateway| gateway.data.as_deref().is_some_and(|data| real(data) == data_folder);
         let other = running.first().filter(|_| !running.iter().any(uses))?;
         let (url, folder) = (other.url(), folder.display());
         Some(format!("the gateway at {url} does not use {folder}: it will not accept this key"))
@@ -239,8 +243,8 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.update(name, update).await?),
             Self::Gateway(client) => {
-                let asked = Call::new(&operations::UPDATE_KEY).path("key", name).body(json(&update));
-                call(client, asked).await
+                let request = Call::new(&operations::UPDATE_KEY).path("key", name).body(json(&update));
+                call(client, request).await
             }
         }
     }
@@ -319,12 +323,12 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.config_document(revision).await?),
             Self::Gateway(client) => {
-                let asked = Call::new(&operations::RETRIEVE_CONFIG);
-                let asked = match revision {
-                    Some(number) => asked.query("revision", number.to_string()),
-                    None => asked,
+                let request = Call::new(&operations::RETRIEVE_CONFIG);
+                let request = match revision {
+                    Some(number) => request.query("revision", number.to_string()),
+                    None => request,
                 };
-                call(client, asked).await
+                call(client, request).await
             }
         }
     }
@@ -355,14 +359,14 @@ impl Keys {
             Self::Store(registry) => Ok(registry.usage(query).await?),
             Self::Gateway(client) => {
                 let given = [("from", query.from), ("to", query.to), ("key", query.key), ("by", query.by)];
-                let asked =
-                    given.into_iter().fold(Call::new(&operations::REPORT_USAGE), |asked, (name, value)| {
+                let request =
+                    given.into_iter().fold(Call::new(&operations::REPORT_USAGE), |request, (name, value)| {
                         match value {
-                            Some(value) => asked.query(name, value),
-                            None => asked,
+                            Some(value) => request.query(name, value),
+                            None => request,
                         }
                     });
-                Ok(call::<Report>(client, asked).await?.usage)
+                Ok(call::<Report>(client, request).await?.usage)
             }
         }
     }

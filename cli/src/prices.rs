@@ -74,7 +74,7 @@ async fn import(arguments: ImportPrices) -> Exit {
     }
     places::write(&(header(&source) + &collected.list.to_toml()), arguments.out.as_deref())?;
     for note in collected.notes() {
-        say(&note);
+        print_message(&note);
     }
     Ok(0)
 }

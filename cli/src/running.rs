@@ -90,11 +90,11 @@ pub(crate) fn at(url: &str) -> Option<RunningGateway> {
     running().into_iter().find(|gateway| gateway.has(url))
 }
 
-/// All that run. The files of others are removed; if none runs, the user is told about them.
+/// All that run. The files of others are removed; if none runs, a message names them.
 pub(crate) fn running() -> Vec<RunningGateway> {
     let (mut running, mut ended) = (Vec::new(), Vec::new());
     for file in files() {
-        // Files that are no longer there, that somebody else wrote, or that another version wrote differently.
+        // Files that are no longer there, that another user wrote, or that another version wrote differently.
         let Ok(gateway) = read(&file) else { continue };
         if is_locked(&file.with_extension(LOCK_EXTENSION)) {
             running.push(gateway);
@@ -104,7 +104,7 @@ pub(crate) fn running() -> Vec<RunningGateway> {
         }
     }
     if let (true, Some(gateway)) = (running.is_empty(), ended.first()) {
-        say(&format!(
+        print_message(&format!(
             "the gateway at {} (process {}) ended unexpectedly; `gatewright serve` starts one again",
             gateway.url(),
             gateway.process
@@ -148,7 +148,7 @@ pub(crate) fn read_key(file: &Path) -> Result<ApiKey, Failure> {
     ApiKey::trimmed(&text).map_err(|problem| refused(problem.to_string()))
 }
 
-/// The text of a file of this user. Errors: it is larger than `limit` bytes, or belongs to somebody else.
+/// The text of a file of this user. Errors: it is larger than `limit` bytes, or belongs to another user.
 fn read_own(file: &Path, limit: u64) -> io::Result<String> {
     let opened = File::open(file)?;
     #[cfg(unix)]

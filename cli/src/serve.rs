@@ -39,7 +39,7 @@ use crate::running::{Registration, RunningGateway};
 use crate::signals::{Hangup, Hangups, stop_signal};
 use crate::terminal::is_watched;
 
-/// How long the program that has the address is asked whether it is a gateway.
+/// How long to probe whether the program at the address is a gateway.
 const PROBE_TIME: Duration = Duration::from_secs(1);
 /// Maximum size of its answer, in bytes.
 const MAX_PROBE_BYTES: u64 = 4 << 10;
@@ -181,12 +181,12 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
         None => (Config::default(), Vec::new(), Vec::new()),
     };
     for warning in warnings {
-        say(&format!("warning: {warning}"));
+        print_message(&format!("warning: {warning}"));
     }
     let mut settled = arguments.settle(config)?;
     let local_keys = LocalKeys::complete(&mut settled.config, path.is_some(), &mut settled.warnings)?;
     for warning in &settled.warnings {
-        say(&format!("warning: {warning}"));
+        print_message(&format!("warning: {warning}"));
     }
     let gateway = match Gateway::bind(settled.config).await {
         Ok(gateway) => gateway,
@@ -204,7 +204,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
             let arguments = Arc::clone(&arguments);
             // A reloaded file may still leave the key out.
             let local_key = local_keys.client.as_ref().filter(|_| settled.key.is_none());
-            let local_key = local_key.map(|kept| kept.key.clone());
+            let local_key = local_key.map(|local| local.key.clone());
             let reloading = Reloading { arguments, path, log, local_key, control, watch, hangups };
             Some(tokio::spawn(reloading.run()))
         }
@@ -229,11 +229,13 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
         stop.await;
         // The log elsewhere is for programs.
         if is_watched() {
-            say(&format!("stopping; requests in progress have {} to finish", amount::time(grace)));
+            print_message(&format!("stopping; requests in progress have {} to finish", amount::time(grace)));
         }
     };
     for task in gateway.serve(stop).await {
-        say(&format!("the video task {task} failed: the gateway stopped before the video was ready"));
+        print_message(&format!(
+            "the video task {task} failed: the gateway stopped before the video was ready"
+        ));
     }
     drop(registration);
     if let Some(reloading) = reloading {
@@ -261,14 +263,14 @@ async fn unbound(error: &BindError) -> String {
 
 /// Whether a gateway listens at this address.
 async fn is_gateway(listen: &str) -> bool {
-    let asking = async {
+    let probe = async {
         let mut stream = TcpStream::connect(listen).await?;
         stream.write_all(b"GET /health/live HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").await?;
         let mut answer = Vec::new();
         stream.take(MAX_PROBE_BYTES).read_to_end(&mut answer).await?;
         io::Result::Ok(answer.ends_with(br#"{"status":"live"}"#))
     };
-    matches!(tokio::time::timeout(PROBE_TIME, asking).await, Ok(Ok(true)))
+    matches!(tokio::time::timeout(PROBE_TIME, probe).await, Ok(Ok(true)))
 }
 
 /// The secrets that sign webhooks: those of the configuration file, otherwise those in GATEWRIGHT_WEBHOOK_SECRET, the
@@ -294,7 +296,7 @@ fn maybe_path() -> impl TypedValueParser<Value = PathBuf> {
 /// Lets other commands of this user find the gateway. Where that is impossible, it runs all the same.
 fn register(gateway: &Gateway, local_keys: &LocalKeys, key_file: Option<&Path>) -> Option<Registration> {
     let absolute = |path: &Path| std::path::absolute(path).ok();
-    let file = |kept: &Option<LocalKey>| kept.as_ref().map(|kept| kept.file.clone());
+    let file = |local: &Option<LocalKey>| local.as_ref().map(|local| local.file.clone());
     let running = RunningGateway {
         urls: gateway.urls().iter().map(|url| reachable(url)).collect(),
         process: std::process::id(),
@@ -317,7 +319,7 @@ fn open_page(gateway: &Gateway) {
     let page = format!("{}/", reachable(&gateway.url()));
     // A fragment is sent to no server.
     if let Err(error) = open::that_detached(format!("{page}#sign-in={}", gateway.sign_in_code())) {
-        say(&format!("no browser could be opened ({error}): open {page} in one"));
+        print_message(&format!("no browser could be opened ({error}): open {page} in one"));
     }
 }
 

@@ -38,6 +38,6 @@ pub(crate) fn manual(arguments: &Manual, program: Command) -> Exit {
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(program, folder))
         .map_err(|error| Failure::Usage(format!("cannot write to {}: {error}", folder.display())))?;
-    say(&format!("wrote the pages to {}", folder.display()));
+    print_message(&format!("wrote the pages to {}", folder.display()));
     Ok(0)
 }

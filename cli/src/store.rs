@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
     match arguments.command {
         StoreCommand::Migrate(place) => {
             let version = place.open().await?.migrate().await?;
-            say(&format!("the store's tables are at version {version}"));
+            print_message(&format!("the store's tables are at version {version}"));
             Ok(0)
         }
         StoreCommand::Check { no_files, format, place } => {
@@ -107,10 +107,10 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
                 return Ok(code);
             }
             for found in &damage {
-                say(found);
+                print_message(found);
             }
             if damage.is_empty() {
-                say(if has_files {
+                print_message(if has_files {
                     "the store is sound"
                 } else {
                     "the store is sound; files were not checked"
@@ -121,7 +121,7 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
         StoreCommand::Backup { to, data } => {
             let data = data_folder::existing(data.as_deref())?;
             Registry::open(&data).await?.backup(&data, &to).await?;
-            say(&format!("copied the data folder to {}", to.display()));
+            print_message(&format!("copied the data folder to {}", to.display()));
             Ok(0)
         }
         StoreCommand::Export { to, place } => export(&to, &place.open().await?).await,
@@ -134,7 +134,7 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
                 let file = File::open(&from).map_err(|error| unusable("read", &from, &error))?;
                 registry.import(&mut BufReader::new(file)).await?
             };
-            say(&format!("imported {count} rows"));
+            print_message(&format!("imported {count} rows"));
             Ok(0)
         }
     }
@@ -163,7 +163,7 @@ async fn export(to: &Path, registry: &Registry) -> Exit {
         }
     };
     out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unusable)?;
-    say(&format!("exported {count} rows to {}", to.display()));
+    print_message(&format!("exported {count} rows to {}", to.display()));
     Ok(0)
 }
 

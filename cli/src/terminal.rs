@@ -91,21 +91,21 @@ impl Paint {
 mod tests {
     use super::*;
 
-    fn asks(line: &str) -> ColorChoice {
+    fn choice_of(line: &str) -> ColorChoice {
         requested_color(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
     fn color_choice_is_read_before_parsing() {
-        assert_eq!(asks("gatewright models --color always"), ColorChoice::Always);
-        assert_eq!(asks("gatewright --color=never chat hi"), ColorChoice::Never);
+        assert_eq!(choice_of("gatewright models --color always"), ColorChoice::Always);
+        assert_eq!(choice_of("gatewright --color=never chat hi"), ColorChoice::Never);
         for other in [
             "gatewright",
             "gatewright --color",
             "gatewright --color=purple",
             "gatewright chat -- --color=never",
         ] {
-            assert_eq!(asks(other), ColorChoice::Auto, "{other}");
+            assert_eq!(choice_of(other), ColorChoice::Auto, "{other}");
         }
     }
 }

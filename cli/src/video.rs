@@ -73,7 +73,7 @@ pub(crate) async fn run(arguments: VideoArguments) -> Exit {
     tokio::select! {
         saved = saving => saved,
         Ok(()) = tokio::signal::ctrl_c() => {
-            say(&format!("the video task continues on the gateway; {}", pick_up(&task, place)));
+            print_message(&format!("the video task continues on the gateway; {}", pick_up(&task, place)));
             Err(Failure::Interrupted)
         }
     }

@@ -121,12 +121,12 @@ impl Redeliver {
             self.id
         };
         if ids.is_empty() {
-            say("there are no dead notifications");
+            print_message("there are no dead notifications");
         }
         let mut code = 0;
         for id in &ids {
             match place.redeliver(id).await {
-                Ok(()) => say(&format!("the notification {id} will be redelivered")),
+                Ok(()) => print_message(&format!("the notification {id} will be redelivered")),
                 // The others are redelivered anyway.
                 Err(failure) => code = exit_code(Err(failure)),
             }

@@ -112,7 +112,7 @@ fn described(description: &str, facts: &str) -> String {
     }
 }
 
-/// A text that more is said after: a description may lack its full stop.
+/// A text with a full stop, so that more may follow: a description may lack it.
 fn closed(text: &str) -> String {
     let text = text.trim_end();
     let stop = if text.is_empty() || text.ends_with(['.', '!', '?', ':', '…']) { "" } else { "." };
@@ -148,7 +148,7 @@ fn rows_example(table: &str, row: &str, member: &str, values: &[String]) -> Stri
     shown_code(&code, "/// ")
 }
 
-/// Text in lines of at most so many columns, unless a word is longer: the first after `first`, the others after `rest`.
+/// Text in lines of at most `columns` columns, unless a word is longer: the first after `first`, the others after `rest`.
 /// Lines that the text has itself are kept.
 fn wrapped(text: &str, first: &str, rest: &str, columns: usize) -> String {
     let options = Options::new(columns)

@@ -123,7 +123,7 @@ fn generate_all(root: &Path, check: bool) -> Result<()> {
     if check {
         return output.check(root);
     }
-    tell(&output.write(root)?);
+    print_changed(&output.write(root)?);
     Ok(())
 }
 
@@ -155,12 +155,12 @@ fn generate_clients(Another { spec, out, name, home }: &Another) -> Result<()> {
         output.add(emit::packages::crate_root(&api))?;
         write::write_missing(out, &emit::packages::manifests(&api))?;
     }
-    tell(&output.write_clients(out, &api.source)?);
+    print_changed(&output.write_clients(out, &api.source)?);
     Ok(())
 }
 
 /// Says which files a run changed.
-fn tell(changed: &[String]) {
+fn print_changed(changed: &[String]) {
     if changed.is_empty() {
         eprintln!("every generated file was up to date");
     }

@@ -68,7 +68,7 @@ pub(crate) struct Entry {
     /// The Rust constant of the default.
     #[serde(default)]
     pub constant: Option<String>,
-    /// The variable of the environment that is asked before the default.
+    /// The environment variable that takes precedence over the default.
     #[serde(default)]
     pub variable: Option<String>,
     /// The Rust constant of its name.

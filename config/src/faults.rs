@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn misspelt_fault_suggests_the_nearest_name() {
-        for (given, told) in [
+        for (given, expected) in [
             ("trunctae=3", "\"trunctae=3\": unknown fault; did you mean truncate?\n"),
             ("banana", "\"banana\": unknown fault\n"),
             (
@@ -274,7 +274,7 @@ mod tests {
             ),
         ] {
             let error = given.parse::<Faults>().expect_err("no fault").to_string();
-            assert!(error.starts_with(told), "{error}");
+            assert!(error.starts_with(expected), "{error}");
             assert!(error.ends_with(FAULTS), "{error}");
         }
     }

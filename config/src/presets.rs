@@ -160,8 +160,8 @@ impl Preset {
     /// The keys that no documentation page confirms.
     pub fn unconfirmed(&self) -> Vec<&str> {
         let lists = self.lists().into_iter().filter(|(.., ids)| !ids.is_empty()).map(|(_, key, _)| key);
-        let said = self.upstream.keys().map(String::as_str).chain(lists);
-        said.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
+        let settings = self.upstream.keys().map(String::as_str).chain(lists);
+        settings.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
     }
 
     /// The environment variable with its key. `None`: it needs none.

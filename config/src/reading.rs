@@ -149,16 +149,16 @@ pub(super) fn parse(
         settling.sharing = Some(sharing);
     }
     let (config, log) = settling.settle(file);
-    let told = |notes: Vec<(source_map::Path, String)>| -> Vec<Problem> {
+    let located = |notes: Vec<(source_map::Path, String)>| -> Vec<Problem> {
         notes.into_iter().map(|(path, message)| problem(places.of(&path), &path, message)).collect()
     };
     if !settling.wrong.is_empty() || settling.wrong_prices.is_some() {
-        let problems = Problems::new(told(settling.wrong)).and(settling.wrong_prices);
+        let problems = Problems::new(located(settling.wrong)).and(settling.wrong_prices);
         return Err(problems.naming(settling.files));
     }
     let unpriced = settling.unpriced.map(|message| (source_map::Path::default().to("models"), message));
-    let unpriced = told(unpriced.into_iter().collect()).pop();
-    let (warnings, is_blank) = (told(settling.warnings), text.trim().is_empty());
+    let unpriced = located(unpriced.into_iter().collect()).pop();
+    let (warnings, is_blank) = (located(settling.warnings), text.trim().is_empty());
     Ok(ConfigFile { config, log, warnings, unpriced, is_blank, files: settling.files })
 }
 

@@ -45,9 +45,9 @@ fn read(text: &str) -> Result<ConfigFile, Problems> {
 
 /// All problems of a file.
 fn wrong(text: &str) -> String {
-    let told = read(text).expect_err("it is invalid").to_string();
-    assert!(!told.contains("canary"), "{told}");
-    told
+    let error = read(text).expect_err("it is invalid").to_string();
+    assert!(!error.contains("canary"), "{error}");
+    error
 }
 
 /// A file with an upstream and a model, and additional lines in both.
@@ -280,22 +280,22 @@ fn every_key_is_parsed() {
 
 #[test]
 fn invalid_store_url_and_pepper_are_reported_without_their_values() {
-    let told = wrong("[store]\nurl = { env = \"GARBLED\" }\npepper = { env = \"SHORT\" }");
+    let error = wrong("[store]\nurl = { env = \"GARBLED\" }\npepper = { env = \"SHORT\" }");
     assert!(
-        told.contains("the variable GARBLED is not the address of a database: must have the form"),
-        "{told}"
+        error.contains("the variable GARBLED is not the address of a database: must have the form"),
+        "{error}"
     );
     assert!(
-        told.contains("the variable SHORT is not a valid pepper: a pepper must be 32 random bytes"),
-        "{told}"
+        error.contains("the variable SHORT is not a valid pepper: a pepper must be 32 random bytes"),
+        "{error}"
     );
 }
 
 #[test]
 fn invalid_counters_url_is_an_error_and_public_plaintext_a_warning() {
-    let told = wrong("[counters]\nurl = { env = \"GARBLED\" }");
+    let error = wrong("[counters]\nurl = { env = \"GARBLED\" }");
     let expected = "the variable GARBLED is not the address of a Redis or Valkey server: must have the form";
-    assert!(told.contains(expected), "{told}");
+    assert!(error.contains(expected), "{error}");
     let read =
         read("[counters]\nurl = { env = \"EXPOSED\" }").unwrap_or_else(|problems| panic!("{problems}"));
     let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
@@ -365,8 +365,8 @@ fn invalid_options_of_models_that_are_not_text_are_reported() {
             "models.m.translate_responses: is only for text models".to_owned(),
         ),
     ] {
-        let told = wrong(&with("", lines));
-        assert!(told.ends_with(&expected) && told.lines().count() == 1, "{told}");
+        let error = wrong(&with("", lines));
+        assert!(error.ends_with(&expected) && error.lines().count() == 1, "{error}");
     }
     for (kind, model, expected) in [
         (
@@ -391,9 +391,9 @@ fn invalid_options_of_models_that_are_not_text_are_reported() {
             "[upstreams.one]\nkind = \"{kind}\"\nbase_url = \"https://one.example\"\n[models.{model}]\n\
              targets = [{{ upstream = \"one\" }}]\n"
         );
-        let told = wrong(&text);
-        assert!(told.contains(&format!("models.{model}.targets[0].upstream: ")), "{told}");
-        assert!(told.contains(expected), "{told}");
+        let error = wrong(&text);
+        assert!(error.contains(&format!("models.{model}.targets[0].upstream: ")), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
@@ -459,8 +459,8 @@ targets = [{ upstream = "one", weight = 1 }]
 [simulator]
 faults = ["no-such-fault"]
 "#;
-    let told = wrong(text);
-    let places: Vec<&str> = told.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+    let error = wrong(text);
+    let places: Vec<&str> = error.lines().filter_map(|line| line.split(": ").nth(1)).collect();
     let keys = [
         "server.listen[0]",
         "server.public_url",
@@ -477,8 +477,8 @@ faults = ["no-such-fault"]
         "models.m.targets[0].upstream",
         "simulator.faults[0]",
     ];
-    assert_eq!(places, keys, "{told}");
-    assert!(told.contains("did you mean one?") && told.contains("base_url is missing"), "{told}");
+    assert_eq!(places, keys, "{error}");
+    assert!(error.contains("did you mean one?") && error.contains("base_url is missing"), "{error}");
 }
 
 #[test]
@@ -489,11 +489,11 @@ fn inline_secret_is_rejected_without_quoting_it() {
         with(&format!("key = [\"{CANARY}\"]"), ""),
         format!("webhooks.secret = \"{CANARY}\""),
     ] {
-        let told = wrong(&text);
-        assert!(told.contains("use { env = \"NAME\" }"), "{told}");
+        let error = wrong(&text);
+        assert!(error.contains("use { env = \"NAME\" }"), "{error}");
     }
-    let told = wrong("[access.key]\nenviron = \"KEY\"");
-    assert!(told.contains("access.key.environ: unknown key; did you mean env?"), "{told}");
+    let error = wrong("[access.key]\nenviron = \"KEY\"");
+    assert!(error.contains("access.key.environ: unknown key; did you mean env?"), "{error}");
     assert!(wrong("access.key = { env = \"A\", file = \"b\" }").contains("must not be written in the file"));
     assert!(wrong(&with("key = []", "")).contains("must have 1 or more"));
 }
@@ -504,8 +504,8 @@ fn invalid_secret_is_reported_without_its_value() {
     assert!(wrong("webhooks.secret = { env = \"KEY\" }").contains("is not a webhook secret"));
     let text = with("key = { env = \"ONE\" }", "");
     let parse = |absent| parse(&text, "a.toml", Path::new(""), unset, absent, DocumentKind::Whole);
-    let told = parse(Absent::IsWrong).expect_err("it is not set").to_string();
-    assert_eq!(told, "a.toml:4:1: upstreams.one.key: the variable ONE is not set");
+    let error = parse(Absent::IsWrong).expect_err("it is not set").to_string();
+    assert_eq!(error, "a.toml:4:1: upstreams.one.key: the variable ONE is not set");
     let warnings = parse(Absent::IsWarned).expect("it may be set elsewhere").warnings;
     assert_eq!(warnings.len(), 1);
 }
@@ -525,9 +525,9 @@ fn secret_files_are_resolved_relative_to_the_configuration() {
 
 #[test]
 fn toml_syntax_errors_have_positions() {
-    let told = wrong("a = = 1\nb = \"c\n");
-    assert!(told.lines().all(|line| line.starts_with("gatewright.toml:")), "{told}");
-    assert!(told.contains("gatewright.toml:1:") && told.contains("gatewright.toml:2:"), "{told}");
+    let error = wrong("a = = 1\nb = \"c\n");
+    assert!(error.lines().all(|line| line.starts_with("gatewright.toml:")), "{error}");
+    assert!(error.contains("gatewright.toml:1:") && error.contains("gatewright.toml:2:"), "{error}");
     assert!(wrong("[server]\n[server]").contains("gatewright.toml:2:"));
 }
 
@@ -602,9 +602,9 @@ fn short_key_warning_does_not_quote_the_key() {
     let read =
         parse(text, "a.toml", Path::new(""), short, Absent::IsWrong, DocumentKind::Whole).expect("right");
     let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
-    let told = warning.to_string();
-    assert!(told.starts_with("a.toml:2:1: access.key: is shorter than 16 characters"), "{told}");
-    assert!(!told.contains("fifteen"), "{told}");
+    let text = warning.to_string();
+    assert!(text.starts_with("a.toml:2:1: access.key: is shorter than 16 characters"), "{text}");
+    assert!(!text.contains("fifteen"), "{text}");
 }
 
 #[test]
@@ -615,8 +615,8 @@ fn unquoted_dot_in_a_table_name_suggests_quotes() {
 
 #[test]
 fn url_is_rejected_as_a_listen_address() {
-    let told = wrong("[server]\nlisten = \"http://127.0.0.1:8080\"");
-    assert!(told.contains("server.listen: must be an address and a port"), "{told}");
+    let error = wrong("[server]\nlisten = \"http://127.0.0.1:8080\"");
+    assert!(error.contains("server.listen: must be an address and a port"), "{error}");
 }
 
 #[test]
@@ -656,8 +656,8 @@ fn files_bucket_is_parsed_and_its_problems_are_reported() {
         (Some("https://s3.example"), CANARY)
     );
     let text = format!("[files]\nurl = \"https://my-files\"\nendpoint = \"s3.example\"\n{keys}");
-    let told = wrong(&text);
-    assert!(told.contains("files.url: must have the form \"s3://bucket\""), "{told}");
-    assert!(told.contains("files.endpoint: must have the form"), "{told}");
+    let error = wrong(&text);
+    assert!(error.contains("files.url: must have the form \"s3://bucket\""), "{error}");
+    assert!(error.contains("files.endpoint: must have the form"), "{error}");
     assert!(wrong("[files]\nurl = \"s3://my-files\"\n").contains("access_key"), "both keys are needed");
 }

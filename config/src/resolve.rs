@@ -435,10 +435,10 @@ impl<'f> ConfigResolver<'f> {
         self.size_up_to(MAX_SIZE, "less than 4GiB", target, size, at);
     }
 
-    fn size_up_to(&mut self, most: usize, said: &str, target: &mut usize, size: Option<Size>, at: &Path) {
+    fn size_up_to(&mut self, most: usize, bound: &str, target: &mut usize, size: Option<Size>, at: &Path) {
         let Some(Size(size)) = size else { return };
         if size == 0 || size > most {
-            self.wrong(at.clone(), format!("must be 1B or more, and {said}"));
+            self.wrong(at.clone(), format!("must be 1B or more, and {bound}"));
         }
         *target = size;
     }

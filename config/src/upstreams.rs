@@ -259,7 +259,7 @@ pub struct ModelConfig {
     pub default_max_tokens: u64,
     /// Rejects what the upstream's protocol can't express, as `x-gatewright-strict: true` does.
     pub strict: bool,
-    /// How an upstream with the messages protocol is asked for thinking. Default: with a budget.
+    /// How thinking is requested from an upstream with the messages protocol. Default: with a budget.
     pub thinking: Thinking,
 }
 

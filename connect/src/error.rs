@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No connection: the name is unknown, nobody listens, or the TLS handshake failed.
+    /// No connection: the name is unknown, no server listens, or the TLS handshake failed.
     #[error("cannot connect")]
     Connect(#[source] Box<dyn StdError + Send + Sync>),
     /// DNS lookup, connect and TLS handshake did not finish in time.

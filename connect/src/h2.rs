@@ -205,7 +205,7 @@ pub(crate) async fn send(
     }
 }
 
-/// Whether the server says that it has not begun to work on a request (RFC 9113, section 8.7): it refused its stream, or goes away
+/// Whether the server says that it has not started on a request (RFC 9113, section 8.7): it refused its stream, or goes away
 /// and names an earlier stream as the last one. Streams up to that one end without such an error.
 fn is_refused(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());

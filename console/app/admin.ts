@@ -1,5 +1,5 @@
 // Operator requests to the gateway, under /admin. Their types are generated from spec/admin.yaml.
-import { type Asking, askJson } from "./api.ts";
+import { askJson, type RequestOptions } from "./api.ts";
 import type { Key } from "./generated/types.ts";
 import { keys } from "./session.ts";
 
@@ -19,8 +19,8 @@ export type {
 } from "./generated/types.ts";
 
 /** Sends a request with the admin key. */
-export function asAdmin<T>(path: string, asking: Asking = {}): Promise<T> {
-  return askJson<T>(keys.value.admin ?? "", `/admin/${path}`, asking);
+export function asAdmin<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  return askJson<T>(keys.value.admin ?? "", `/admin/${path}`, options);
 }
 
 /** The display name of a key: its name if known, otherwise its id. */

@@ -17,7 +17,7 @@ export class Refused extends Error {
   }
 }
 
-export interface Asking {
+export interface RequestOptions {
   method?: string;
   /** Sent as JSON. */
   body?: unknown;
@@ -25,16 +25,16 @@ export interface Asking {
 }
 
 /** Sends a request. Throws `Refused` unless the response is a success. */
-export async function ask(key: string, path: string, asking: Asking = {}): Promise<Response> {
+export async function ask(key: string, path: string, options: RequestOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: "application/json" };
-  if (asking.body !== undefined) headers["content-type"] = "application/json";
+  if (options.body !== undefined) headers["content-type"] = "application/json";
   let response: Response;
   try {
     response = await fetch(path, {
-      method: asking.method ?? (asking.body === undefined ? "GET" : "POST"),
+      method: options.method ?? (options.body === undefined ? "GET" : "POST"),
       headers,
-      body: asking.body === undefined ? null : JSON.stringify(asking.body),
-      signal: asking.signal ?? null,
+      body: options.body === undefined ? null : JSON.stringify(options.body),
+      signal: options.signal ?? null,
       credentials: "omit",
       cache: "no-store",
       referrerPolicy: "no-referrer",
@@ -48,8 +48,8 @@ export async function ask(key: string, path: string, asking: Asking = {}): Promi
 }
 
 /** Like `ask`, for a JSON response. */
-export async function askJson<T>(key: string, path: string, asking: Asking = {}): Promise<T> {
-  const response = await ask(key, path, asking);
+export async function askJson<T>(key: string, path: string, options: RequestOptions = {}): Promise<T> {
+  const response = await ask(key, path, options);
   return (await response.json()) as T;
 }
 

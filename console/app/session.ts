@@ -148,13 +148,13 @@ export function signOut(): void {
 
 /** Restores the keys that this tab had before it was reloaded. */
 export function restore(): void {
-  let kept: unknown;
+  let saved: unknown;
   try {
-    kept = JSON.parse(remembered(NAME) ?? "{}");
+    saved = JSON.parse(remembered(NAME) ?? "{}");
   } catch {
-    kept = {};
+    saved = {};
   }
-  const found = Object.values(kept ?? {}).filter((key): key is string => typeof key === "string");
+  const found = Object.values(saved ?? {}).filter((key): key is string => typeof key === "string");
   if (found.length === 0) return;
   isRestoring.value = true;
   Promise.all(found.map((key) => signIn(key)))

@@ -20,7 +20,7 @@ export function remember(name: string, text: string | null): void {
 }
 
 /** Lists the stored texts that outlive the tab and whose name begins with `prefix`, by the rest of their names. */
-export function kept(prefix: string): Map<string, string> {
+export function stored(prefix: string): Map<string, string> {
   const found = new Map<string, string>();
   try {
     for (const [name, text] of Object.entries({ ...localStorage })) {

@@ -252,7 +252,7 @@ test("lists are filtered with the keyboard alone", async () => {
   await page.keyboard.press("i");
   await page.getByText(/^1 of \d+ models$/).waitFor();
   await page.getByRole("rowheader", { name: "image_model_2" }).waitFor();
-  for (const [path, filter, key, asked] of [
+  for (const [path, filter, key, expected] of [
     ["usage", "Days", "9", "/admin/usage"],
     ["usage", "Group by", "m", "by=day,model"],
     ["tasks", "Status", "f", "/admin/tasks?status=failed"],
@@ -262,7 +262,7 @@ test("lists are filtered with the keyboard alone", async () => {
     await page.getByText("Loading…").waitFor({ state: "detached" });
     await page.evaluate(() => document.activeElement?.blur());
     await reach(page, filter);
-    const again = page.waitForRequest((request) => decodeURIComponent(request.url()).includes(asked));
+    const again = page.waitForRequest((request) => decodeURIComponent(request.url()).includes(expected));
     await page.keyboard.press(key);
     await again;
   }
@@ -360,8 +360,8 @@ test("a key with scopes is created and saved with the keyboard alone", async () 
 
 test("a notification is delivered again with the keyboard alone", async (t) => {
   const receiver = await receiveNotifications(t, 500);
-  const asked = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" };
-  const body = { ...asked, webhook_url: receiver.url };
+  const video = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" };
+  const body = { ...video, webhook_url: receiver.url };
   assert.equal((await gateway.call("/v1/videos/generations", { method: "POST", body })).status, 200);
   const tab = await browser.open(gateway);
   const { page } = tab;
@@ -419,9 +419,9 @@ test("two models are compared with the keyboard alone", async () => {
   await choose(page, "Model", "model-luna");
   await choose(page, "Second model", "model-breeze");
   await write(page, "Message", "Reply with exactly: both");
-  const asked = [];
+  const models = [];
   page.on("request", (request) => {
-    if (request.method() === "POST") asked.push(request.postDataJSON().model);
+    if (request.method() === "POST") models.push(request.postDataJSON().model);
   });
   await press(page, "Send");
   for (const name of ["Conversation", "Second conversation"]) {
@@ -429,7 +429,7 @@ test("two models are compared with the keyboard alone", async () => {
     await pane.getByText("both", { exact: true }).waitFor();
     await pane.getByText("Finish reason").waitFor();
   }
-  assert.deepEqual(asked.sort(), ["model-breeze", "model-luna"]);
+  assert.deepEqual(models.sort(), ["model-breeze", "model-luna"]);
   await isLedTo(page, "Send");
   await press(page, "Two models side by side", "Space");
   await page.getByRole("region", { name: "Second conversation" }).waitFor({ state: "detached" });
@@ -448,9 +448,9 @@ test("a tool's result is sent with the keyboard alone", async () => {
   const log = page.getByRole("log", { name: "Transcript" });
   await log.getByText(/^get_weather\(/).waitFor();
   await write(page, "Result of get_weather", "sunny");
-  const asked = page.waitForRequest((request) => request.method() === "POST");
+  const posted = page.waitForRequest((request) => request.method() === "POST");
   await press(page, "Send the result");
-  const { messages } = (await asked).postDataJSON();
+  const { messages } = (await posted).postDataJSON();
   assert.deepEqual([messages.at(-1).role, messages.at(-1).content], ["tool", "sunny"]);
   await log.getByText("get_weather: sunny").waitFor();
   await log.getByRole("heading", { name: "Model" }).nth(1).waitFor();
@@ -465,9 +465,9 @@ test("running requests are stopped with the keyboard alone, and stopping sends n
   const tab = await browser.open(slow);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
-  let asked = 0;
+  let posts = 0;
   page.on("request", (request) => {
-    if (request.method() === "POST") asked += 1;
+    if (request.method() === "POST") posts += 1;
   });
   await write(page, "Message", "Tell me about rivers, at length.");
   await page.keyboard.press("Enter");
@@ -487,7 +487,7 @@ test("running requests are stopped with the keyboard alone, and stopping sends n
   await page.keyboard.press("Enter");
   await page.getByText("Your images appear here.").waitFor();
   await isLedTo(page, "Generate");
-  assert.equal(asked, 2);
+  assert.equal(posts, 2);
   await tab.close();
 });
 

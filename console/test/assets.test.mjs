@@ -14,13 +14,13 @@ after(() => gateway.stop());
 /** Sends a request without the headers that `fetch` adds. */
 function ask(path, headers = {}, method = "GET") {
   return new Promise((resolve, reject) => {
-    const asked = request(`${gateway.url}${path}`, { method, headers }, async (response) => {
+    const call = request(`${gateway.url}${path}`, { method, headers }, async (response) => {
       const pieces = [];
       for await (const piece of response) pieces.push(piece);
       resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(pieces) });
     });
-    asked.on("error", reject);
-    asked.end();
+    call.on("error", reject);
+    call.end();
   });
 }
 

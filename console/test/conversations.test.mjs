@@ -19,7 +19,7 @@ const send = async (page, text) => {
 };
 const transcript = (page) => page.getByRole("log", { name: "Transcript" });
 /** Waits for an answer and its end: only then is it part of the conversation, which is stored and exported. */
-const says = async (page, text) => {
+const waitForAnswer = async (page, text) => {
   await transcript(page).getByText(text, { exact: true }).waitFor();
   await page.getByRole("button", { name: "Send", exact: true }).waitFor();
 };
@@ -27,7 +27,7 @@ const says = async (page, text) => {
 const texts = ({ messages }) => messages.map(({ content }) => content);
 
 test("a message that fails is not sent again, and is the draft again", async (t) => {
-  const { gateway, asked } = await startWithProvider(t, [400, ["one"], 400, ["two"]]);
+  const { gateway, bodies } = await startWithProvider(t, [400, ["one"], 400, ["two"]]);
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   const { page } = tab;
   await tab.signIn(KEY);
@@ -36,8 +36,8 @@ test("a message that fails is not sent again, and is the draft again", async (t)
   assert.equal(await message(page).inputValue(), "A");
   await judge(tab, "a message that failed");
   await send(page, "B");
-  await says(page, "one");
-  assert.deepEqual(texts(asked[1]), ["B"]);
+  await waitForAnswer(page, "one");
+  assert.deepEqual(texts(bodies[1]), ["B"]);
   const file = { name: "a.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4") };
   await page.locator("input[type=file]").setInputFiles(file);
   await page.getByRole("button", { name: "Remove a.pdf" }).waitFor();
@@ -46,64 +46,64 @@ test("a message that fails is not sent again, and is the draft again", async (t)
   await page.getByRole("button", { name: "Remove a.pdf" }).waitFor();
   await transcript(page).getByText("This message is not part of the conversation.").waitFor();
   await transcript(page).getByRole("button", { name: "Retry" }).last().click();
-  await says(page, "two");
-  assert.deepEqual(texts(asked[3]).slice(0, 2), ["B", "one"]);
-  assert.equal(texts(asked[3])[2][0].text, "C");
+  await waitForAnswer(page, "two");
+  assert.deepEqual(texts(bodies[3]).slice(0, 2), ["B", "one"]);
+  assert.equal(texts(bodies[3])[2][0].text, "C");
   assert.equal(await page.getByRole("button", { name: "Remove a.pdf" }).count(), 0);
   assert.equal(await message(page).inputValue(), "");
   await tab.close();
 });
 
 test("an answer can be requested again, and a message can be edited", async (t) => {
-  const { gateway, asked } = await startWithProvider(t, [["one"], ["other"], 400, ["third"]]);
+  const { gateway, bodies } = await startWithProvider(t, [["one"], ["other"], 400, ["third"]]);
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   const { page } = tab;
   await tab.signIn(KEY);
   await send(page, "A");
-  await says(page, "one");
+  await waitForAnswer(page, "one");
   await press(page, "Retry");
-  await says(page, "other");
+  await waitForAnswer(page, "other");
   assert.equal(await transcript(page).getByText("one", { exact: true }).count(), 0);
-  assert.deepEqual(texts(asked[1]), ["A"]);
+  assert.deepEqual(texts(bodies[1]), ["A"]);
   // An answer stays if its replacement fails.
   await press(page, "Retry");
   await transcript(page).getByRole("alert").waitFor();
-  await says(page, "other");
+  await waitForAnswer(page, "other");
   await press(page, "Edit");
   const field = page.getByRole("textbox", { name: "Edited message" });
   assert.ok(await field.evaluate((element) => element === document.activeElement));
   await judge(tab, "a message that is edited");
   await field.fill("B");
   await press(page, "Send edited");
-  await says(page, "third");
-  assert.deepEqual(texts(asked[3]), ["B"]);
+  await waitForAnswer(page, "third");
+  assert.deepEqual(texts(bodies[3]), ["B"]);
   assert.equal(await page.locator(".turn").count(), 2);
   await tab.close();
 });
 
 test("a conversation survives a reload for its own key, and ends at sign-out", async (t) => {
-  const { gateway, asked } = await startWithProvider(t, [["one"], ["two"], ["three"]]);
+  const { gateway, bodies } = await startWithProvider(t, [["one"], ["two"], ["three"]]);
   const tab = await browser.open(gateway);
   const { page } = tab;
   await tab.signIn(KEY);
   await page.getByLabel("System prompt").fill("Be brief.");
   await send(page, "A");
-  await says(page, "one");
+  await waitForAnswer(page, "one");
   await page.reload();
-  await says(page, "one");
+  await waitForAnswer(page, "one");
   assert.equal(await page.getByLabel("System prompt").inputValue(), "Be brief.");
   await send(page, "B");
-  await says(page, "two");
-  assert.deepEqual(texts(asked[1]), ["Be brief.", "A", "one", "B"]);
+  await waitForAnswer(page, "two");
+  assert.deepEqual(texts(bodies[1]), ["Be brief.", "A", "one", "B"]);
 
   await press(page, "New");
   await transcript(page).getByText("Ask something below.").waitFor();
   await send(page, "C");
-  await says(page, "three");
+  await waitForAnswer(page, "three");
   await page.getByText("Earlier (1)").click();
   await judge(tab, "earlier conversations");
   await press(page, "A");
-  await says(page, "two");
+  await waitForAnswer(page, "two");
   assert.doesNotMatch(await page.evaluate(() => JSON.stringify({ ...localStorage })), /canary/);
 
   // Another key has its own.
@@ -129,7 +129,7 @@ test("a deleted conversation is gone, and the oldest ones make room", async (t) 
   await tab.signIn(KEY);
   const count = () => page.evaluate(() => Object.keys(localStorage).length);
   await send(page, "A");
-  await says(page, "one");
+  await waitForAnswer(page, "one");
   assert.equal(await count(), 1);
   await press(page, "Clear");
   assert.equal(await count(), 0);
@@ -147,7 +147,7 @@ test("a deleted conversation is gone, and the oldest ones make room", async (t) 
     localStorage.setItem("gatewright.conversation.default.broken", "{");
   });
   await send(page, "B");
-  await says(page, "one");
+  await waitForAnswer(page, "one");
   await page.getByText("Earlier (19)").click();
   await page.getByText("Old 29", { exact: true }).first().waitFor();
   assert.equal(await page.getByText("Old 10", { exact: true }).count(), 0);
@@ -162,7 +162,7 @@ test("a conversation is exported as JSON and as Markdown", async (t) => {
   const { page } = tab;
   await tab.signIn(KEY);
   await send(page, "A");
-  await says(page, "one");
+  await waitForAnswer(page, "one");
   const exported = async (format) => {
     const waiting = page.waitForEvent("download");
     await press(page, `Export ${format}`);

@@ -43,7 +43,7 @@ export async function startGatewayInUse() {
   };
 }
 
-async function use(gateway, told) {
+async function use(gateway, receiverUrl) {
   for (const name of ["mobile app", "nightly report"]) {
     const body = {
       name,
@@ -53,16 +53,16 @@ async function use(gateway, told) {
     const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
     const { secret } = await made.json();
     for (const model of ["model-sol", "model-breeze", ...Array(3).fill("model-luna")]) {
-      const asked = { model, messages: [{ role: "user", content: `Tell me about ${name}.` }] };
-      await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: asked });
+      const question = { model, messages: [{ role: "user", content: `Tell me about ${name}.` }] };
+      await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: question });
     }
     for (const [prompt, webhook_url] of [
-      [`waves of the ${name}`, `${told}/hook`],
-      ["[fail: the prompt was refused by the provider]", `${told}/gone`],
+      [`waves of the ${name}`, `${receiverUrl}/hook`],
+      ["[fail: the prompt was refused by the provider]", `${receiverUrl}/gone`],
     ]) {
       const model = "video_model_4";
-      const asked = { model, prompt, duration: 3, resolution: "720p", webhook_url };
-      await gateway.call("/v1/videos/generations", { key: secret, method: "POST", body: asked });
+      const video = { model, prompt, duration: 3, resolution: "720p", webhook_url };
+      await gateway.call("/v1/videos/generations", { key: secret, method: "POST", body: video });
     }
   }
   await gateway.call("/v1/chat/completions", { method: "POST", body: { model: "model-sol" } });

@@ -31,8 +31,8 @@ before(async () => {
   const body = { name: "reconciliation-of-quarterly-statements-europe-west" };
   const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
   const { secret } = await made.json();
-  const asked = { model: "model-sol", messages: [{ role: "user", content: "Say hello." }] };
-  await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: asked });
+  const question = { model: "model-sol", messages: [{ role: "user", content: "Say hello." }] };
+  await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: question });
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
@@ -186,10 +186,10 @@ test("a hidden tab sends no requests and sets no timers, and fetches as soon as 
     };
   });
   await turn(true);
-  const asked = [];
+  const paths = [];
   // Ignores the tab's icon, which the browser requests itself.
   page.on("request", (request) => {
-    if (request.resourceType() === "fetch") asked.push(new URL(request.url()).pathname);
+    if (request.resourceType() === "fetch") paths.push(new URL(request.url()).pathname);
   });
   // Data that is fetched once, and data that is polled.
   for (const path of ["reference", "requests"]) {
@@ -202,10 +202,10 @@ test("a hidden tab sends no requests and sets no timers, and fetches as soon as 
     const timers = await page.evaluate(() => globalThis.timers);
     assert.ok(timers < 5, `${path}: ${timers} timers`);
   }
-  assert.deepEqual(asked, []);
+  assert.deepEqual(paths, []);
   await turn(false);
   await page.getByRole("region", { name: "Newest first" }).waitFor();
-  assert.ok(asked.includes("/admin/requests"), asked.join());
+  assert.ok(paths.includes("/admin/requests"), paths.join());
   await tab.close();
 });
 

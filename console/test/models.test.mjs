@@ -74,9 +74,9 @@ test("models are shown with their limits", async () => {
   assert.equal(await tab.page.getByRole("link", { name: `Try ${embedding.id}` }).count(), 0);
   const video = models.find(({ id }) => id === "video_model_4");
   const { max_duration_s, resolutions, aspect_ratios } = video.limits;
-  const told = await limits(video.id);
+  const shownLimits = await limits(video.id);
   for (const part of [`to ${max_duration_s} s`, resolutions.join(", "), aspect_ratios.join(", ")]) {
-    assert.ok(told.includes(part), told);
+    assert.ok(shownLimits.includes(part), shownLimits);
   }
   await tab.close();
 });
@@ -138,9 +138,9 @@ test("a key sees the models in its scope, and a refresh fetches them again", asy
   await tab.go("models");
   await tab.page.getByText("2 of 2 models").waitFor();
   assert.deepEqual((await shown(tab.page)).sort(), ["image_model_2", "model-sol"]);
-  const asked = tab.page.waitForResponse((response) => response.url().endsWith("/console/session"));
+  const refreshed = tab.page.waitForResponse((response) => response.url().endsWith("/console/session"));
   await tab.page.getByRole("button", { name: "Refresh" }).click();
-  assert.equal((await asked).status(), 200);
+  assert.equal((await refreshed).status(), 200);
   await tab.page.getByText("2 of 2 models").waitFor();
   await tab.close();
 });

@@ -66,13 +66,13 @@ test("requests are listed while they run and after they end, without their conte
   await tab.signIn(ADMIN_KEY);
   await tab.go("requests");
   await tab.page.getByText("No requests in progress.").waitFor();
-  const asked = slow.call("/v1/chat/completions", {
+  const answer = slow.call("/v1/chat/completions", {
     method: "POST",
     body: question("model-sol", "Tell me about the secret-of-mine, at length."),
   });
   const underWay = tab.page.getByRole("region", { name: "1 request" });
   await underWay.getByText("create_chat_completion").waitFor();
-  assert.equal((await asked).status, 200);
+  assert.equal((await answer).status, 200);
   const recent = tab.page.getByRole("region", { name: "Newest first" });
   await recent.getByText("200").waitFor({ timeout: 60_000 });
   const listed = await (await slow.call("/admin/requests", { key: ADMIN_KEY })).text();
@@ -150,8 +150,8 @@ test("the content of a request is shown if the gateway keeps it", async (t) => {
     config: "[observe]\ncontent_requests = 5\n",
   });
   t.after(() => keeping.stop());
-  const asked = { method: "POST", body: question("model-sol", "Reply with exactly: <b>kept</b>") };
-  assert.equal((await keeping.call("/v1/chat/completions", asked)).status, 200);
+  const request = { method: "POST", body: question("model-sol", "Reply with exactly: <b>kept</b>") };
+  assert.equal((await keeping.call("/v1/chat/completions", request)).status, 200);
   const tab = await browser.open(keeping);
   const { page } = tab;
   await tab.signIn(ADMIN_KEY);
@@ -415,8 +415,8 @@ test("upstreams show their models and breakers", async () => {
 
 test("an upstream is shown with its address and latency, and is tested", async (t) => {
   const { gateway: through } = await startWithProvider(t, [["one"]]);
-  const asked = { method: "POST", body: { ...question("model-test", "A"), stream: true } };
-  await (await through.call("/v1/chat/completions", asked)).text();
+  const request = { method: "POST", body: { ...question("model-test", "A"), stream: true } };
+  await (await through.call("/v1/chat/completions", request)).text();
   const tab = await browser.open(through);
   await tab.signIn(ADMIN_KEY);
   await tab.go("upstreams");
@@ -479,8 +479,8 @@ test("a failing upstream is skipped, and the page shows it", async () => {
     .getByRole("row", { name: /theirs/ });
   await row.getByText("requests go through").waitFor();
   for (let count = 0; count < 8; count += 1) {
-    const asked = { method: "POST", body: question("model-sol", "hi") };
-    assert.ok((await failing.call("/v1/chat/completions", asked)).status >= 500);
+    const request = { method: "POST", body: question("model-sol", "hi") };
+    assert.ok((await failing.call("/v1/chat/completions", request)).status >= 500);
   }
   await row.getByText("no requests are sent").waitFor();
   assert.doesNotMatch(await tab.page.content(), /upstream-canary/);

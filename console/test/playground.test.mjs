@@ -298,8 +298,8 @@ test("the code shown runs, prints the requested text, and saves images and video
       const { stdout } = await command(code);
       // Stream events may split the text anywhere.
       const pieces = [...stdout.matchAll(/"(?:text|content|delta)":"((?:[^"\\]|\\.)*)"/g)];
-      const told = language === "curl" ? pieces.map(([, piece]) => piece).join("") : stdout;
-      assert.match(told, new RegExp(kind), `${language}, ${kind}: ${code}\n${stdout}`);
+      const printed = language === "curl" ? pieces.map(([, piece]) => piece).join("") : stdout;
+      assert.match(printed, new RegExp(kind), `${language}, ${kind}: ${code}\n${stdout}`);
     }
   }
   await tab.close();

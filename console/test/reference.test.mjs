@@ -51,16 +51,19 @@ test("parameters and members have their types, defaults and bounds", async () =>
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.go("reference/list_response_input_items");
-  const told = (section, name) =>
+  const described = (section, name) =>
     tab.page
       .locator(`#${section} > .members > li`)
       .filter({ has: tab.page.locator("code.name", { hasText: new RegExp(`^${name}$`) }) })
       .textContent();
-  assert.match(await told("parameters", "limit"), /integer, in query.*default 20; 1 to 100/);
-  assert.match(await told("parameters", "order"), /string, in query.*one of "asc", "desc"; default "desc"/);
-  assert.match(await told("parameters", "response_id"), /string, in path required/);
+  assert.match(await described("parameters", "limit"), /integer, in query.*default 20; 1 to 100/);
+  assert.match(
+    await described("parameters", "order"),
+    /string, in query.*one of "asc", "desc"; default "desc"/,
+  );
+  assert.match(await described("parameters", "response_id"), /string, in path required/);
   await tab.go("reference/create_chat_completion");
-  assert.match(await told("body", "temperature"), /number or null.*0 to 2/);
+  assert.match(await described("body", "temperature"), /number or null.*0 to 2/);
   await tab.close();
 });
 

@@ -14,7 +14,7 @@ before(async () => {
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
 /** Everything that outlives the tab. */
-const kept = (page) =>
+const storage = (page) =>
   page.evaluate(async () => ({
     local: { ...localStorage },
     cookies: document.cookie,
@@ -35,7 +35,7 @@ test("keys stay in the tab, are sent only in a header, and are removed at sign-o
   await tab.go("keys");
   await tab.signIn(ADMIN_KEY);
   await page.getByRole("button", { name: "Create a key" }).waitFor();
-  assert.deepEqual(await kept(page), { local: {}, cookies: "", databases: [], caches: [], workers: 0 });
+  assert.deepEqual(await storage(page), { local: {}, cookies: "", databases: [], caches: [], workers: 0 });
   const session = await page.evaluate(() => ({ ...sessionStorage }));
   assert.deepEqual(Object.keys(session), ["gatewright.keys"]);
   assert.doesNotMatch(page.url(), /canary/);
@@ -86,7 +86,7 @@ test("a code signs in once, with both keys, and stays nowhere", async () => {
   assert.equal(new URL(page.url()).hash, "#/");
   await tab.go("keys");
   await page.getByRole("button", { name: "Create a key" }).waitFor();
-  assert.deepEqual(await kept(page), { local: {}, cookies: "", databases: [], caches: [], workers: 0 });
+  assert.deepEqual(await storage(page), { local: {}, cookies: "", databases: [], caches: [], workers: 0 });
 
   const late = await tab.context.newPage();
   await late.goto(`${opening.url}/${fragment}`);

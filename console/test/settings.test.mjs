@@ -145,10 +145,10 @@ test("reasoning is shown apart from the answer, and isn't sent again", async (t)
   for (const protocol of PROTOCOLS) {
     await openTab(page, protocol);
     await ask(page, "A");
-    const said = page.locator(".turn.assistant");
-    await said.getByText("Reasoning", { exact: true }).click();
-    await said.getByText("Let me see.", { exact: true }).waitFor();
-    assert.equal(await said.locator(".markdown").textContent(), "one");
+    const turn = page.locator(".turn.assistant");
+    await turn.getByText("Reasoning", { exact: true }).click();
+    await turn.getByText("Let me see.", { exact: true }).waitFor();
+    assert.equal(await turn.locator(".markdown").textContent(), "one");
     await judge(tab, `reasoning, ${protocol}`);
     const { body } = await ask(page, "B");
     assert.ok(!JSON.stringify(body).includes("Let me"), protocol);
@@ -158,7 +158,7 @@ test("reasoning is shown apart from the answer, and isn't sent again", async (t)
 });
 
 test("PDF and audio files are sent where the protocol takes them, and are refused where it doesn't", async (t) => {
-  const { gateway: through, asked } = await startWithProvider(t, [["seen"]]);
+  const { gateway: through, bodies } = await startWithProvider(t, [["seen"]]);
   const tab = await browser.open(through, { expected: [REFUSED] });
   const { page } = tab;
   await tab.signIn(KEY);
@@ -172,7 +172,7 @@ test("PDF and audio files are sent where the protocol takes them, and are refuse
     await page.getByRole("button", { name: "Remove a.pdf" }).waitFor();
     const { body } = await ask(page, "What is in it?");
     assert.ok(JSON.stringify(body).includes(pdf.toString("base64")), protocol);
-    assert.ok(JSON.stringify(asked.at(-1)).includes(pdf.toString("base64")), protocol);
+    assert.ok(JSON.stringify(bodies.at(-1)).includes(pdf.toString("base64")), protocol);
     await page.getByRole("article").getByText("a.pdf", { exact: true }).waitFor();
     await clear(page);
   }

@@ -38,10 +38,10 @@ export async function startGateway({ arguments: more = [], environment = {}, con
   const url = JSON.parse(line).listening;
   return {
     url,
-    async call(path, { key = KEY, ...asking } = {}) {
+    async call(path, { key = KEY, ...options } = {}) {
       const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-      const body = asking.body === undefined ? undefined : JSON.stringify(asking.body);
-      return fetch(`${url}${path}`, { ...asking, headers, body });
+      const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+      return fetch(`${url}${path}`, { ...options, headers, body });
     },
     async stop() {
       const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -179,10 +179,10 @@ export async function receiveNotifications(t, status) {
 /**
  * Starts a provider of the chat protocol, and a gateway whose only model, `model-test`, is the provider's; both last until the
  * test `t` ends. `answers`: what the provider answers to each request in turn, and to all after the last: a list of pieces of a
- * stream, or a status. Its list of models has one. `asked`: the requests' bodies.
+ * stream, or a status. Its list of models has one. `bodies`: those of the requests.
  */
 export async function startWithProvider(t, answers) {
-  const asked = [];
+  const bodies = [];
   const server = createServer(async (request, response) => {
     if (request.method === "GET") {
       response.writeHead(200, { "content-type": "application/json" });
@@ -191,8 +191,8 @@ export async function startWithProvider(t, answers) {
     }
     let body = "";
     for await (const piece of request.setEncoding("utf8")) body += piece;
-    asked.push(JSON.parse(body));
-    const answer = answers[Math.min(asked.length, answers.length) - 1];
+    bodies.push(JSON.parse(body));
+    const answer = answers[Math.min(bodies.length, answers.length) - 1];
     if (typeof answer === "number") {
       response.writeHead(answer, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: { message: "The provider refuses this.", type: "invalid" } }));
@@ -225,5 +225,5 @@ targets = [{ upstream = "test", model = "model-test" }]
 `;
   const gateway = await startGateway({ config, environment: { TEST_KEY: "none" } });
   t.after(() => gateway.stop());
-  return { gateway, asked };
+  return { gateway, bodies };
 }

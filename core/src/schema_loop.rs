@@ -78,7 +78,7 @@ fn constraints_recorded_as_enforced_by_limits_are_enforced() {
             continue;
         };
         let node = requests.pointer(&format!("/$defs{place}"));
-        let kept = node.is_some_and(|node| match keyword {
+        let is_enforced = node.is_some_and(|node| match keyword {
             // Conditions replace the variants of an open union.
             "oneOf" | "x-discriminator" => node.get("allOf").is_some(),
             // Recorded at the property, but stated by the enclosing object.
@@ -88,7 +88,7 @@ fn constraints_recorded_as_enforced_by_limits_are_enforced() {
             }),
             _ => node.get(keyword) == Some(&record["value"]),
         });
-        if !kept {
+        if !is_enforced {
             lost.push(format!("{pointer}: {keyword}"));
         }
     }
@@ -175,11 +175,11 @@ impl Comparison {
                 "required" => {
                     for name in value.as_array().into_iter().flatten().map(string) {
                         let property = format!("{at}/properties/{name}");
-                        let said = of_type["required"]
+                        let is_required = of_type["required"]
                             .as_array()
                             .is_some_and(|all| all.iter().any(|one| one == name));
                         let filled_in = self.recorded.contains(&(property, keyword.clone()));
-                        if !said && !filled_in && !may_be_null(&node["properties"][name]) {
+                        if !is_required && !filled_in && !may_be_null(&node["properties"][name]) {
                             self.lost(at, keyword, &format!(" ({name})"), missing);
                         }
                     }
@@ -193,7 +193,7 @@ impl Comparison {
                     self.compare_open_union(value, of_type, at, missing);
                 }
                 "oneOf" => self.compare_union(value, field, &at_keyword, missing),
-                _ if says(of_type, keyword, value) => {}
+                _ if states(of_type, keyword, value) => {}
                 _ => self.lost(at, keyword, "", missing),
             }
         }
@@ -264,7 +264,7 @@ fn may_be_null(node: &Value) -> bool {
 }
 
 /// Whether a type's schema has a keyword with this value or an equivalent one.
-fn says(of_type: &Value, keyword: &str, value: &Value) -> bool {
+fn states(of_type: &Value, keyword: &str, value: &Value) -> bool {
     let types = |value: &Value| -> BTreeSet<String> {
         let all = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
         all.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(str::to_owned).collect()

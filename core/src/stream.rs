@@ -184,8 +184,8 @@ impl RawStream {
     ///
     /// ```no_run
     /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
-    /// let begun = stream.next_batch().await?.is_some();
-    /// assert_eq!(stream.partial().is_some(), begun);
+    /// let started = stream.next_batch().await?.is_some();
+    /// assert_eq!(stream.partial().is_some(), started);
     /// # Ok(())
     /// # }
     /// ```
@@ -375,8 +375,8 @@ impl RawStream {
 
     #[expect(clippy::unnecessary_wraps, reason = "every level is taken alike")]
     fn take_frame(&mut self, ready: Ready) -> Result<Option<Frame>, Error> {
-        let (frame, kept) = self.levels.frame(ready);
-        if let Err(error) = kept {
+        let (frame, outcome) = self.levels.frame(ready);
+        if let Err(error) = outcome {
             self.fail(error);
         }
         Ok(frame)

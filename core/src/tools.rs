@@ -24,7 +24,7 @@ use crate::structured::schema::schema_of;
 
 pub use self::tool_loop::{ToolLoop, ToolRun};
 
-/// Maximum length of an error of a tool that is told, in characters.
+/// Maximum length of a tool's error that is sent to the model, in characters.
 const MAX_ERROR_CHARS: usize = 1000;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -202,16 +202,16 @@ impl ToolCall {
     }
 }
 
-/// A result that tells the model what went wrong.
-fn failed_output(said: &str) -> ToolOutput {
-    ToolOutput { text: format!("error: {}", bounded(said)), is_error: true }
+/// A result that reports an error to the model.
+fn failed_output(message: &str) -> ToolOutput {
+    ToolOutput { text: format!("error: {}", bounded(message)), is_error: true }
 }
 
 /// The beginning of a text that may have any length.
-fn bounded(said: &str) -> Cow<'_, str> {
-    match said.char_indices().nth(MAX_ERROR_CHARS) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &said[..end])),
-        None => Cow::Borrowed(said),
+fn bounded(message: &str) -> Cow<'_, str> {
+    match message.char_indices().nth(MAX_ERROR_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &message[..end])),
+        None => Cow::Borrowed(message),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Configuration files: whatever is in one, it is read or what is wrong with it is said, within bounds and without a secret.
+//! Configuration files: whatever one contains, it is parsed, or its problems are reported, within bounds and without a secret.
 
 #![no_main]
 

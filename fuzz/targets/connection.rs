@@ -4,10 +4,10 @@
 
 #![no_main]
 
-use gatewright_gateway::fuzzing::asked;
+use gatewright_gateway::fuzzing::received_requests;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&packet, sent)) = input.split_first() else { return };
-    assert_eq!(asked(sent, usize::from(packet)), asked(sent, sent.len()));
+    assert_eq!(received_requests(sent, usize::from(packet)), received_requests(sent, sent.len()));
 });

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::link::{Link, explained};
-use self::pending::{KeyBatch, MAX_TOLD, PendingUpdates, UsageDelta};
+use self::pending::{KeyBatch, MAX_REPORTED, PendingUpdates, UsageDelta};
 pub(crate) use self::scripts::{KeySnapshot, LimitVerdict};
 use self::scripts::{ScriptReply, Scripts};
 
@@ -72,7 +72,7 @@ impl SharedCounters {
         let teller = Arc::clone(&shared);
         let tasks = [
             supervise("connection to the counters", PATIENCE, move || link::keep(Arc::clone(&link))),
-            supervise("counters", PATIENCE, move || tell(Arc::clone(&teller))),
+            supervise("counters", PATIENCE, move || report_pending(Arc::clone(&teller))),
         ];
         Ok(Self { shared, _tasks: tasks.map(AbortOnDropHandle::new) })
     }
@@ -102,8 +102,8 @@ impl SharedCounters {
     /// Counts what a key's request consumed. `so_far`: the total spent, including it.
     pub(crate) fn add(&self, key: &Arc<str>, limits: &KeyLimits, spent: Spent, so_far: SpentSoFar) {
         // Without a server, the gateway's own counters have it, and it is reported once the server is back.
-        let is_told = limits.tokens_per_minute.is_some() || limits.have_budget();
-        if !is_told || !self.is_present() || spent == Spent::default() {
+        let is_reported = limits.tokens_per_minute.is_some() || limits.have_budget();
+        if !is_reported || !self.is_present() || spent == Spent::default() {
             return;
         }
         let mut waiting = self.shared.waiting();
@@ -158,8 +158,8 @@ impl CountersInner {
         // Reported first: a client that sends its next request when its answer has ended finds its slot free.
         let (news, freed) = self.waiting().take(key);
         let (place, free) = (place.map(|place| self.name(place)), self.names(freed.places()));
-        let asked = self.scripts.judge(key, limits, seen, &news, place.as_deref(), self.lease, &free);
-        let answer = self.within(self.timeout, &connection, asked.call(&connection)).await?;
+        let script_call = self.scripts.judge(key, limits, seen, &news, place.as_deref(), self.lease, &free);
+        let answer = self.within(self.timeout, &connection, script_call.call(&connection)).await?;
         if !freed.is_empty() {
             self.waiting().forget_freed(key, &freed);
         }
@@ -196,13 +196,13 @@ impl CountersInner {
     }
 
     /// Reports everything that is waiting. `renew`: also reports which slots are still held.
-    async fn tell(&self, renew: bool) {
+    async fn report_pending(&self, renew: bool) {
         let Some(connection) = self.link.get() else { return };
         let batches = self.waiting().batches();
         for some in batches.chunks(AT_ONCE) {
-            let calls = some.iter().map(|batch| self.tell_of(batch, &connection));
-            let told = futures_util::future::join_all(calls).await;
-            if told.contains(&false) {
+            let calls = some.iter().map(|batch| self.report_batch(batch, &connection));
+            let reported = futures_util::future::join_all(calls).await;
+            if reported.contains(&false) {
                 return;
             }
         }
@@ -223,32 +223,33 @@ impl CountersInner {
             let Some(last) = taken.last() else { return true };
             first = last + 1;
             // Slots taken in the meantime have a full lease.
-            let is_last = taken.len() < MAX_TOLD;
-            let told = self.scripts.settle(key, &UsageDelta::default(), self.lease, &[], &self.names(taken));
-            let told = self.within(PATIENCE, connection, told.call(connection)).await;
+            let is_last = taken.len() < MAX_REPORTED;
+            let settled =
+                self.scripts.settle(key, &UsageDelta::default(), self.lease, &[], &self.names(taken));
+            let settled = self.within(PATIENCE, connection, settled.call(connection)).await;
             self.waiting().renewed(key);
-            if told.is_none() || is_last {
-                return told.is_some();
+            if settled.is_none() || is_last {
+                return settled.is_some();
             }
         }
     }
 
     /// Returns whether the server has been updated.
-    async fn tell_of(&self, batch: &KeyBatch, connection: &Arc<MultiplexedConnection>) -> bool {
+    async fn report_batch(&self, batch: &KeyBatch, connection: &Arc<MultiplexedConnection>) -> bool {
         let KeyBatch { key, news, freed } = batch;
         let free = self.names(freed.places());
-        let told = self.scripts.settle(key, news, self.lease, &free, &[]);
-        let told = self.within(PATIENCE, connection, told.call(connection)).await;
-        if told.is_some() {
+        let settled = self.scripts.settle(key, news, self.lease, &free, &[]);
+        let settled = self.within(PATIENCE, connection, settled.call(connection)).await;
+        if settled.is_some() {
             self.waiting().forget_freed(key, freed);
         }
-        told.is_some()
+        settled.is_some()
     }
 }
 
 /// Reports tokens and slots to the server as they come; and slots still held, before their lease ends and when the server is
 /// back, since it may have lost everything.
-async fn tell(shared: Arc<CountersInner>) {
+async fn report_pending(shared: Arc<CountersInner>) {
     let pause = shared.lease / 3;
     let mut renewal = Instant::now() + pause;
     loop {
@@ -262,7 +263,7 @@ async fn tell(shared: Arc<CountersInner>) {
         if renew {
             renewal = Instant::now() + pause;
         }
-        shared.tell(renew).await;
+        shared.report_pending(renew).await;
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -22,7 +22,7 @@ use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use gatewright_simulator::{Refusal, SimulatedAnswer};
 use serde_json::{Map, Value};
 
-pub use crate::server::http1::fuzzing::asked;
+pub use crate::server::http1::fuzzing::received_requests;
 
 /// The cost of an answer.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub fn answer_by_schema(
 ) -> Option<[AnswerCost; 2]> {
     let nowhere = JsonPointer::default;
     let question = Part { at: nowhere(), kind: PartKind::Text(question.to_owned()), cache: None };
-    let asked = Conversation {
+    let conversation = Conversation {
         turns: vec![Turn { at: nowhere(), role: Role::User, name: None, parts: vec![question] }],
         choices: u64::try_from(choices).ok().map(|choices| Located::new(choices, "")),
         ..Conversation::default()
@@ -57,7 +57,7 @@ pub fn answer_by_schema(
         schema_at: nowhere(),
         strict: None,
     };
-    let in_form = Conversation { format: Some(Located::new(format, "")), ..asked.clone() };
+    let in_form = Conversation { format: Some(Located::new(format, "")), ..conversation.clone() };
     let kind = ToolKind::Function {
         name: "tool".to_owned(),
         description: None,
@@ -67,7 +67,7 @@ pub fn answer_by_schema(
     let calling = Conversation {
         tools: vec![Tool { at: nowhere(), kind, schema_at: nowhere(), cache: None }],
         tool_choice: Some(Located::new(ToolChoice::Required, "")),
-        ..asked
+        ..conversation
     };
     let cost = |conversation| {
         let budget = Budget::of(steps, bytes);

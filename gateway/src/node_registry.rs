@@ -22,7 +22,7 @@ const NAMELESS: &str = "gateway";
 pub(crate) struct RegisteredNode {
     id: String,
     store: Arc<dyn DurableStore>,
-    _telling: AbortOnDropHandle<()>,
+    _heartbeat: AbortOnDropHandle<()>,
 }
 
 impl RegisteredNode {
@@ -38,14 +38,15 @@ impl RegisteredNode {
             ..NodeRecord::default()
         };
         let (id, store, app) = (node.id.clone(), Arc::clone(&app.storage.store), Arc::downgrade(app));
-        let telling = supervise("list of gateways", PAUSE, move || tell(Weak::clone(&app), node.clone()));
-        Self { id, store, _telling: AbortOnDropHandle::new(telling) }
+        let heartbeat =
+            supervise("list of gateways", PAUSE, move || keep_registered(Weak::clone(&app), node.clone()));
+        Self { id, store, _heartbeat: AbortOnDropHandle::new(heartbeat) }
     }
 
     /// The gateway ends.
     pub(crate) async fn end(self) {
-        let Self { id, store, _telling: telling } = self;
-        drop(telling);
+        let Self { id, store, _heartbeat: heartbeat } = self;
+        drop(heartbeat);
         match tokio::time::timeout(PATIENCE, store.remove_node(&id)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!("{error}: the gateway stays listed for a while"),
@@ -54,7 +55,7 @@ impl RegisteredNode {
     }
 }
 
-async fn tell(app: Weak<App>, mut node: NodeRecord) {
+async fn keep_registered(app: Weak<App>, mut node: NodeRecord) {
     while let Some(app) = app.upgrade() {
         node.seen = unix_seconds();
         (node.in_flight, node.leases) = (app.telemetry.metrics.in_flight.now(), app.task_runner.under_way());
@@ -72,8 +73,8 @@ async fn tell(app: Weak<App>, mut node: NodeRecord) {
 
 /// The name of the machine or the container.
 fn name_of_machine() -> String {
-    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let told = told.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    let name: String = told.trim().chars().take(64).collect();
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let hostname = hostname.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    let name: String = hostname.trim().chars().take(64).collect();
     if name.is_empty() { NAMELESS.to_owned() } else { name }
 }

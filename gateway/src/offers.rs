@@ -27,7 +27,7 @@ const MAX_TEST_BYTES: usize = 1024 * 1024;
 /// Number of upstreams queried concurrently.
 const AT_ONCE: usize = 16;
 /// Maximum size of the reported part of an upstream's error, in bytes.
-const MAX_TOLD_BYTES: usize = 300;
+const MAX_MESSAGE_BYTES: usize = 300;
 
 /// The models that an upstream offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub struct Offer {
 /// Queries all upstreams for their models, several concurrently, each with its first key. Needs a Tokio
 /// runtime.
 pub async fn offers(config: &Config) -> Vec<Offer> {
-    let asked = config.upstreams.iter().map(|upstream| async {
+    let requests = config.upstreams.iter().map(|upstream| async {
         Offer { upstream: upstream.name.clone(), models: models_of(upstream).await }
     });
-    stream::iter(asked).buffered(AT_ONCE).collect().await
+    stream::iter(requests).buffered(AT_ONCE).collect().await
 }
 
 async fn models_of(upstream: &UpstreamConfig) -> Result<Vec<String>, String> {
@@ -138,9 +138,9 @@ async fn page(
 }
 
 fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &Bytes) -> String {
-    let said = endpoint.kind.main_protocol().failure_in(status.into(), body).message;
-    let (said, _) = endpoint.redactor.redact_beginning(&said, MAX_TOLD_BYTES);
-    format!("it answered {status}: {said}")
+    let message = endpoint.kind.main_protocol().failure_in(status.into(), body).message;
+    let (message, _) = endpoint.redactor.redact_beginning(&message, MAX_MESSAGE_BYTES);
+    format!("it answered {status}: {message}")
 }
 
 /// A page of a list, in any of its formats.

@@ -361,7 +361,7 @@ mod tests {
     async fn missing_address_and_deployments_are_named_with_the_way_to_give_them() {
         let problems =
             ProviderSetup::of(&[choice("azure-openai", None)]).await.config().expect_err("no address");
-        let told = problems.to_string();
+        let message = problems.to_string();
         for part in [
             "--provider azure-openai: its address is missing",
             "https://RESOURCE.openai.azure.com/openai/v1",
@@ -370,7 +370,7 @@ mod tests {
             "gatewright config init --provider azure-openai",
             "gatewright providers azure-openai",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(message.contains(part), "{part}: {message}");
         }
         let region = ProviderSetup::of(&[choice("bedrock", None)]).await.config().expect_err("no address");
         assert!(region.to_string().contains("bedrock-mantle.us-east-1"), "{region}");

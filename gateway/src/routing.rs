@@ -382,23 +382,23 @@ mod tests {
 
     #[test]
     fn contradictory_configuration_makes_no_routes() {
-        let said = |upstreams: &[UpstreamConfig], models: &[ModelConfig]| {
+        let error_of = |upstreams: &[UpstreamConfig], models: &[ModelConfig]| {
             Routes::new(upstreams, models).map(|_| ()).expect_err("a contradiction").to_string()
         };
         assert_eq!(
-            said(&upstreams(), &[model("fast", "three")]),
+            error_of(&upstreams(), &[model("fast", "three")]),
             "the model \"fast\" names the upstream \"three\", which does not exist"
         );
         let mut alias = model("slow", "one");
         alias.aliases.push("fast".to_owned());
         assert_eq!(
-            said(&upstreams(), &[model("fast", "one"), alias]),
+            error_of(&upstreams(), &[model("fast", "one"), alias]),
             "two models have the id or alias \"fast\""
         );
         let twice = [upstreams(), upstreams()].concat();
-        assert_eq!(said(&twice, &[]), "two upstreams have the name \"one\"");
+        assert_eq!(error_of(&twice, &[]), "two upstreams have the name \"one\"");
         let nowhere = [UpstreamConfig::new("one", Kind::Chat, "localhost")];
-        assert!(said(&nowhere, &[]).contains("one"));
+        assert!(error_of(&nowhere, &[]).contains("one"));
     }
 
     #[test]

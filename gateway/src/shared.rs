@@ -121,8 +121,8 @@ impl Shared {
     }
 
     /// The copy of the last document in use. Blocks.
-    pub(crate) fn kept(&self) -> Option<(StoredRevision, String)> {
-        self.copy.as_deref().and_then(copy::kept)
+    pub(crate) fn stored_copy(&self) -> Option<(StoredRevision, String)> {
+        self.copy.as_deref().and_then(copy::stored_copy)
     }
 }
 

@@ -254,7 +254,7 @@ impl Endpoint {
             Ok(Err(error)) => {
                 let reason = connections::reason(&error);
                 tracing::warn!(upstream = &*self.name, reason = reason.whole, "no answer");
-                Err(NoAnswer::Broken(reason.told))
+                Err(NoAnswer::Broken(reason.for_clients))
             }
             Err(_) => Err(NoAnswer::Timeout(timeout)),
         }

@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Works until the budget reports that nobody waits.
+    /// Works until the budget reports that the client is gone.
     fn work_until_left(budget: &Budget) {
         while budget.work(0).is_ok() {
             std::thread::yield_now();

@@ -110,8 +110,8 @@ async fn stored_response_is_retrieved_without_parsing() {
     let answer: Value = serde_json::from_slice(&made).expect("JSON");
     let path = format!("/v1/responses/{}", answer["id"].as_str().expect("an id"));
     drop(answer);
-    let (status, kept, grown) = grown(&gateway, Request::get(path), String::new()).await;
-    assert_eq!((status, &kept), (200, &made));
+    let (status, retrieved, grown) = grown(&gateway, Request::get(path), String::new()).await;
+    assert_eq!((status, &retrieved), (200, &made));
     // The bytes are copied twice here for the comparison.
     assert!(grown < 3 * made.len(), "{grown} bytes for an answer of {}", made.len());
 }

@@ -324,8 +324,8 @@ impl Setup {
 
     /// Waits until nothing large remains in the account or allocated.
     fn is_small(&self) {
-        let told = || format!("{} bytes, {} in the account", self.grown(), self.held());
-        eventually(|| self.held() < MIB && self.grown() < BASE, told);
+        let describe = || format!("{} bytes, {} in the account", self.grown(), self.held());
+        eventually(|| self.held() < MIB && self.grown() < BASE, describe);
     }
 
     /// Growth of live bytes since the start.
@@ -342,10 +342,10 @@ impl Setup {
     }
 }
 
-fn eventually(mut is_so: impl FnMut() -> bool, told: impl Fn() -> String) {
+fn eventually(mut is_so: impl FnMut() -> bool, describe: impl Fn() -> String) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "{}", told());
+        assert!(started.elapsed() < PATIENCE, "{}", describe());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

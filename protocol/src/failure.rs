@@ -44,12 +44,12 @@ pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
     }
     let Value::Object(mut beside) = document else { return None };
     let Value::Object(mut error) = beside.remove("error")? else { return None };
-    for told in ["message", "code", "param"] {
-        error.remove(told);
+    for name in ["message", "code", "param"] {
+        error.remove(name);
     }
     // The event's own name isn't part of the error.
-    for told in ["type", "sequence_number"] {
-        beside.remove(told);
+    for name in ["type", "sequence_number"] {
+        beside.remove(name);
     }
     let says_more = |members: &Map<String, Value>| !members.is_empty();
     (says_more(&error) || says_more(&beside)).then_some(ProviderExtra { protocol, error, beside })
@@ -57,8 +57,8 @@ pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
 
 /// Reads an error inside a stream whose status was successful.
 pub(super) fn of_value(error: &Value) -> Failure {
-    let unsaid = || "the provider ended the stream with an error and without a message".to_owned();
-    of_body(None, ErrorBody::of_value(error), unsaid)
+    let default_message = || "the provider ended the stream with an error and without a message".to_owned();
+    of_body(None, ErrorBody::of_value(error), default_message)
 }
 
 /// Reads why a provider failed a task that it had accepted.
@@ -84,10 +84,10 @@ pub fn code_of(kind: FailureKind) -> &'static ErrorCode {
     }
 }
 
-/// `unsaid`: the message for an error without one.
-fn of_body(status: Option<u16>, error: ErrorBody, unsaid: impl FnOnce() -> String) -> Failure {
+/// `default_message`: the message for an error without one.
+fn of_body(status: Option<u16>, error: ErrorBody, default_message: impl FnOnce() -> String) -> Failure {
     let kind = kind(status, &error);
-    let message = error.message.map_or_else(unsaid, |message| cut(message, MESSAGE_BYTES));
+    let message = error.message.map_or_else(default_message, |message| cut(message, MESSAGE_BYTES));
     let word = |word: Option<String>| word.map(|word| cut(word, WORD_BYTES));
     // The native protocol's status word is the kind of an error, not its code.
     let code = error.code.filter(|code| error.error_type.as_ref() != Some(code) || !is_status_word(code));

@@ -61,7 +61,7 @@ pub struct Findings {
 
 impl Findings {
     /// The rule is broken at this place of the request.
-    pub fn say(&mut self, at: impl Into<String>, message: impl Into<String>) {
+    pub fn report(&mut self, at: impl Into<String>, message: impl Into<String>) {
         self.found.push(Finding { rule: self.rule, at: at.into(), message: message.into() });
     }
 }
@@ -80,7 +80,7 @@ pub fn judge(protocol: Protocol, body: &Value) -> Vec<Finding> {
 pub fn judge_by(protocol: Protocol, body: &Value, counts: impl Fn(&Rule) -> bool) -> Vec<Finding> {
     let mut findings = Findings { rule: "object", found: Vec::new() };
     if !body.is_object() {
-        findings.say("", "a request is an object");
+        findings.report("", "a request is an object");
     }
     let body = protocol.codec().judged(body);
     for rule in rules(protocol).iter().filter(|rule| counts(rule)) {

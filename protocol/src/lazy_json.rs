@@ -11,18 +11,21 @@ use serde_json::value::RawValue;
 
 /// Visits every field of an object in order; a duplicate name is visited twice. Values are raw text. Errors: the text
 /// isn't a single JSON object.
-pub fn members<'a>(document: &'a str, tell: impl FnMut(&str, &'a RawValue)) -> Result<(), serde_json::Error> {
+pub fn members<'a>(
+    document: &'a str,
+    visit: impl FnMut(&str, &'a RawValue),
+) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(document);
-    members_in(&mut deserializer, tell)?;
+    members_in(&mut deserializer, visit)?;
     deserializer.end()
 }
 
 /// The same for an object within a value that is being read.
 pub fn members_in<'de, D: Deserializer<'de>>(
     deserializer: D,
-    tell: impl FnMut(&str, &'de RawValue),
+    visit: impl FnMut(&str, &'de RawValue),
 ) -> Result<(), D::Error> {
-    FieldVisitor(tell).deserialize(deserializer)
+    FieldVisitor(visit).deserialize(deserializer)
 }
 
 /// The items of an array as raw text. Errors: the text isn't a single JSON array, or has more than `max` items; a list of
@@ -116,22 +119,22 @@ impl<'de> Visitor<'de> for ItemVisitor {
 mod tests {
     use super::*;
 
-    fn told(document: &str) -> Vec<(String, String)> {
-        let mut told = Vec::new();
+    fn visited(document: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
         members(document, |name, value| {
             let place = place(document, value);
             assert_eq!(&document[place], value.get());
-            told.push((name.to_owned(), value.get().to_owned()));
+            all.push((name.to_owned(), value.get().to_owned()));
         })
         .expect("an object");
-        told
+        all
     }
 
     #[test]
     fn members_are_visited_with_text_and_range() {
         let document = r#" {"a" : [1, {"b": "}"}], "m\u006fdel":"x", "a":1e5} "#;
         let expected = [("a", r#"[1, {"b": "}"}]"#), ("model", r#""x""#), ("a", "1e5")];
-        assert_eq!(told(document), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(visited(document), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]

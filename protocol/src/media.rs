@@ -163,8 +163,8 @@ pub(super) fn lose_inexpressible(kind: &PartKind, writer: &mut RequestWriter<'_>
         PartKind::File(file) => (None, file.detail.as_ref()),
         _ => return,
     };
-    for unsaid in [name, detail].into_iter().flatten() {
-        writer.lose(unsaid.at.clone());
+    for lost in [name, detail].into_iter().flatten() {
+        writer.lose(lost.at.clone());
     }
 }
 
@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// The kind, the media type and the data.
-    fn told(part: &Part) -> (&'static str, Option<String>, String) {
+    fn described(part: &Part) -> (&'static str, Option<String>, String) {
         let part = portable(part);
         assert_eq!(portable(&part), part, "once is enough");
         let (kind, media) = match &part.kind {
@@ -312,7 +312,7 @@ mod tests {
                 "https://e.example/a.png?x=1",
             ),
         ] {
-            assert_eq!(told(&part), (kind, Some(media_type.to_owned()), data.to_owned()));
+            assert_eq!(described(&part), (kind, Some(media_type.to_owned()), data.to_owned()));
         }
         let unknown = part(url("https://e.example/a"), None, None, true);
         assert!(matches!(portable(&unknown), Cow::Borrowed(_)));

@@ -194,15 +194,15 @@ impl RemainingFields {
     pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
         let Members { map, at, mut respelled } = members;
         for (name, value) in map {
-            let kept = if is_empty(&value) || own.contains(&name.as_str()) {
+            let list = if is_empty(&value) || own.contains(&name.as_str()) {
                 &mut self.own
             } else {
                 &mut self.extra
             };
-            // A member that nobody knows is reported as the client wrote it.
+            // An unknown member is reported as the client wrote it.
             let written = respelled.iter().position(|(plain, _)| *plain == name);
             let name = written.map_or(name, |index| respelled.swap_remove(index).1);
-            kept.push(Located::new(value, format!("{at}/{}", escaped(&name))));
+            list.push(Located::new(value, format!("{at}/{}", escaped(&name))));
         }
     }
 
@@ -216,8 +216,8 @@ impl RemainingFields {
         self.own.push(Located::new(value, at));
     }
 
-    /// Marks these places as understood: the fields contain nothing else that matters to another protocol.
-    pub(super) fn understood(&mut self, places: &HashSet<String>) {
+    /// Marks these places as converted: the fields contain nothing else that matters to another protocol.
+    pub(super) fn mark_converted(&mut self, places: &HashSet<String>) {
         let (own, extra): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.extra).into_iter().partition(|given| places.contains(&*given.at));
         self.extra = extra;
@@ -254,23 +254,23 @@ pub(super) struct RequestWriter<'a> {
     conversation: &'a Conversation,
     target: Protocol,
     /// Fields that are written back to their original object, by its place.
-    kept: HashMap<&'a str, Vec<&'a Located<Value>>>,
+    own_fields: HashMap<&'a str, Vec<&'a Located<Value>>>,
     dropped: Vec<JsonPointer>,
     capabilities: Capabilities,
 }
 
 impl<'a> RequestWriter<'a> {
     pub(super) fn new(conversation: &'a Conversation, target: Protocol) -> Self {
-        let mut kept: HashMap<_, Vec<_>> = HashMap::new();
+        let mut own_fields: HashMap<_, Vec<_>> = HashMap::new();
         if conversation.source == target {
             for given in conversation.extra.iter().chain(&conversation.own) {
                 if let Some((object, _)) = given.at.rsplit_once('/') {
-                    kept.entry(object).or_default().push(given);
+                    own_fields.entry(object).or_default().push(given);
                 }
             }
         }
         let capabilities = Capabilities::default();
-        Self { conversation, target, kept, dropped: Vec::new(), capabilities }
+        Self { conversation, target, own_fields, dropped: Vec::new(), capabilities }
     }
 
     /// For a server with these capabilities.
@@ -300,8 +300,10 @@ impl<'a> RequestWriter<'a> {
 
     /// Whether a field of the object at this place goes back as the client wrote it and isn't null.
     pub(super) fn keeps(&self, at: &str, name: &str) -> bool {
-        let kept = self.kept.get(at).into_iter().flatten();
-        kept.into_iter().any(|given| !given.value.is_null() && given.at.rsplit('/').next() == Some(name))
+        let own_fields = self.own_fields.get(at).into_iter().flatten();
+        own_fields
+            .into_iter()
+            .any(|given| !given.value.is_null() && given.at.rsplit('/').next() == Some(name))
     }
 
     /// The proof of a thought as the target accepts it; `None`: there is none, or another provider issued it.
@@ -327,7 +329,7 @@ impl<'a> RequestWriter<'a> {
 
     /// Adds the fields that weren't taken from the object at this place. They replace default values.
     pub(super) fn complete(&mut self, object: &mut Map<String, Value>, at: &str) {
-        for given in self.kept.remove(at).unwrap_or_default() {
+        for given in self.own_fields.remove(at).unwrap_or_default() {
             let name = given.at.rsplit('/').next().unwrap_or_default();
             object.insert(unescaped(name), given.value.clone());
         }
@@ -351,7 +353,7 @@ impl<'a> RequestWriter<'a> {
         // Even within the same protocol something may be dropped: fields of an object that isn't written.
         let is_left = |at: &str| {
             let object = at.rsplit_once('/').map_or("", |(object, _)| object);
-            !self.is_same() || self.kept.contains_key(object)
+            !self.is_same() || self.own_fields.contains_key(object)
         };
         let left = self.conversation.extra.iter().filter(|given| is_left(&given.at));
         let left: Vec<JsonPointer> = left.map(|given| given.at.clone()).collect();

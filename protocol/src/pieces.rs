@@ -48,8 +48,8 @@ struct ChoiceDeltas {
 }
 
 impl ChoiceDeltas {
-    fn choice(&mut self, choice: u32, told: Choice) {
-        let Choice { parts, citations, end, mut logprobs, .. } = told;
+    fn choice(&mut self, choice: u32, content: Choice) {
+        let Choice { parts, citations, end, mut logprobs, .. } = content;
         let (mut thoughts, mut calls) = (0, 0);
         let mut citations = Some(citations);
         let last_text = parts.iter().rposition(|part| matches!(part.kind, PartKind::Text(_)));
@@ -85,8 +85,8 @@ impl ChoiceDeltas {
         self.deltas.extend(end.map(|end| Delta::Ended { choice, end }));
     }
 
-    fn thought(&mut self, choice: u32, thought: u32, told: Thought) {
-        let Thought { id, text, summary, signature, redacted } = told;
+    fn thought(&mut self, choice: u32, thought: u32, content: Thought) {
+        let Thought { id, text, summary, signature, redacted } = content;
         let mut first = id.clone();
         for (part, text) in (0..).zip(text) {
             self.deltas.push(Delta::Thought { choice, thought, id: first.take(), part, text, summary });
@@ -96,8 +96,8 @@ impl ChoiceDeltas {
         }
     }
 
-    fn call(&mut self, choice: u32, call: u32, told: ToolCall) {
-        let ToolCall { id, name, input, signature } = told;
+    fn call(&mut self, choice: u32, call: u32, content: ToolCall) {
+        let ToolCall { id, name, input, signature } = content;
         let (custom, text) = match input {
             Input::Json(text) => (false, text),
             Input::Text(text) => (true, text),
@@ -181,8 +181,13 @@ mod tests {
     fn document_becomes_an_equivalent_stream() {
         for (protocol, document) in documents() {
             let bytes = protocol.streamed(document, response_context()).expect("an answer");
-            let said = grammar::transcript(protocol, &bytes);
-            assert!(said.faults.is_empty(), "{}: {}", said.faults[0], String::from_utf8_lossy(&bytes));
+            let transcript = grammar::transcript(protocol, &bytes);
+            assert!(
+                transcript.faults.is_empty(),
+                "{}: {}",
+                transcript.faults[0],
+                String::from_utf8_lossy(&bytes)
+            );
             let (mut reader, mut deltas) = (protocol.stream_in(), Vec::new());
             for event in String::from_utf8(bytes).expect("text").split("\n\n") {
                 let field = |name| event.lines().find_map(|line| line.strip_prefix(name));
@@ -196,7 +201,7 @@ mod tests {
             let text = |wanted: fn(&Delta) -> Option<&String>| -> String {
                 deltas.iter().filter_map(wanted).map(String::as_str).collect()
             };
-            let told = [
+            let texts = [
                 text(|delta| match delta {
                     Delta::Thought { text, .. } => Some(text),
                     _ => None,
@@ -210,7 +215,7 @@ mod tests {
                     _ => None,
                 }),
             ];
-            assert_eq!(told, ["Paris?", "Let me see.", r#"{"city":"Paris"}"#], "{protocol:?}");
+            assert_eq!(texts, ["Paris?", "Let me see.", r#"{"city":"Paris"}"#], "{protocol:?}");
             let proofs = deltas.iter().filter(|delta| match delta {
                 Delta::ThoughtSigned { signature, .. } | Delta::Call { signature: Some(signature), .. } => {
                     signature == "cw=="

@@ -66,14 +66,14 @@ impl AnswerExtra {
 
 /// Whether there are citations but no text to attach them to in this protocol.
 fn is_cited_without_text(answer: &Answer, target: &AnswerRules) -> bool {
-    let is_said = |kind: &PartKind| match (kind, target.citations) {
+    let is_citable = |kind: &PartKind| match (kind, target.citations) {
         (_, CitationRule::Any) | (PartKind::Text(_), CitationRule::OfText) => true,
         (PartKind::Text(text), CitationRule::OfWrittenText) => !text.is_empty(),
         _ => false,
     };
     target.citations != CitationRule::Any
         && answer.choices.first().is_some_and(|choice| {
-            !choice.citations.is_empty() && !choice.parts.iter().any(|part| is_said(&part.kind))
+            !choice.citations.is_empty() && !choice.parts.iter().any(|part| is_citable(&part.kind))
         })
 }
 
@@ -179,11 +179,11 @@ fn inexpressible_media(kind: &PartKind, target: MediaRule) -> Option<Value> {
                 MediaSource::Inline(data) => ("data", data),
                 MediaSource::Url(url) => ("url", url),
             };
-            let mut said = json!({ "media_type": media.media_type, name: source });
+            let mut member = json!({ "media_type": media.media_type, name: source });
             if let Some(title) = &media.name {
-                said["name"] = title.value.as_str().into();
+                member["name"] = title.value.as_str().into();
             }
-            Some(said)
+            Some(member)
         }
         _ => None,
     }
@@ -225,8 +225,8 @@ impl StreamExtra {
     /// Keeps an image that the client's protocol can't express in its answers.
     pub(super) fn image(&mut self, image: Media, target: Protocol) {
         let Some(rules) = target.answer_rules() else { return };
-        if let Some(said) = inexpressible_media(&PartKind::Image(image), rules.media) {
-            self.other(said);
+        if let Some(member) = inexpressible_media(&PartKind::Image(image), rules.media) {
+            self.other(member);
         }
     }
 
@@ -277,21 +277,21 @@ mod tests {
 
     #[test]
     fn stream_extra_is_bounded_and_the_last_value_wins() {
-        let mut kept = StreamExtra::default();
-        kept.extra(given("/a", json!(1)));
-        kept.extra(given("/a", json!(2)));
-        kept.extra(given("/b", json!("x".repeat(MAX_BYTES))));
-        kept.other(json!([]));
+        let mut stream_extra = StreamExtra::default();
+        stream_extra.extra(given("/a", json!(1)));
+        stream_extra.extra(given("/a", json!(2)));
+        stream_extra.extra(given("/b", json!("x".repeat(MAX_BYTES))));
+        stream_extra.other(json!([]));
         for number in 0..1000 {
-            kept.extra(given(format!("/many/{number}"), json!({})));
+            stream_extra.extra(given(format!("/many/{number}"), json!({})));
         }
         let mut event = Map::new();
-        kept.add(&mut event);
-        let said = &event[MEMBER];
-        assert_eq!((&said["/a"], &said["/b"], &said["/parts/0"]), (&json!(2), &Value::Null, &json!([])));
-        assert_eq!(said.as_object().map(Map::len), Some(MAX_MEMBERS));
-        kept.add(&mut Map::new());
-        assert_eq!((kept.bytes, kept.members.len()), (0, 0));
+        stream_extra.add(&mut event);
+        let extra = &event[MEMBER];
+        assert_eq!((&extra["/a"], &extra["/b"], &extra["/parts/0"]), (&json!(2), &Value::Null, &json!([])));
+        assert_eq!(extra.as_object().map(Map::len), Some(MAX_MEMBERS));
+        stream_extra.add(&mut Map::new());
+        assert_eq!((stream_extra.bytes, stream_extra.members.len()), (0, 0));
     }
 
     #[test]

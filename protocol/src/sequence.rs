@@ -80,7 +80,7 @@ struct ChoiceSequence {
     open: Option<u32>,
     waiting: VecDeque<QueuedDelta>,
     /// Number of calls sent.
-    told: u32,
+    sent_calls: u32,
     ids: HashSet<String>,
 }
 
@@ -101,7 +101,7 @@ struct SequencedCall {
     signature: Option<String>,
     /// The part that is still waiting.
     input: String,
-    has_begun: bool,
+    has_started: bool,
     has_input: bool,
     is_whole: bool,
     is_closed: bool,
@@ -161,7 +161,7 @@ impl ChoiceSequence {
             Delta::CallInput { call, text, .. } => {
                 let Some(call) = self.calls.get_mut(&call).filter(|call| !call.is_closed) else { return };
                 call.has_input |= !text.trim_start().is_empty();
-                if call.has_begun {
+                if call.has_started {
                     out.push(Delta::CallInput { choice, call: call.place, text });
                 } else {
                     *held += text.len();
@@ -185,10 +185,10 @@ impl ChoiceSequence {
     }
 
     /// Takes a call, or details of it that weren't known yet.
-    fn call(&mut self, place: u32, told: SequencedCall, held: &mut usize) {
+    fn call(&mut self, place: u32, details: SequencedCall, held: &mut usize) {
         let Some(known) = self.calls.get_mut(&place) else {
-            *held += PART_BYTES + told.id.len() + told.name.len();
-            self.calls.insert(place, told);
+            *held += PART_BYTES + details.id.len() + details.name.len();
+            self.calls.insert(place, details);
             if self.open.is_none() {
                 self.open = Some(place);
             } else {
@@ -196,17 +196,17 @@ impl ChoiceSequence {
             }
             return;
         };
-        if known.has_begun {
+        if known.has_started {
             return;
         }
-        for (known, told) in [(&mut known.name, told.name), (&mut known.id, told.id)] {
+        for (known, value) in [(&mut known.name, details.name), (&mut known.id, details.id)] {
             if known.is_empty() {
-                *held += told.len();
-                *known = told;
+                *held += value.len();
+                *known = value;
             }
         }
-        known.custom |= told.custom;
-        known.signature = known.signature.take().or(told.signature);
+        known.custom |= details.custom;
+        known.signature = known.signature.take().or(details.signature);
     }
 
     /// Sends what doesn't have to wait any longer.
@@ -214,12 +214,12 @@ impl ChoiceSequence {
         loop {
             if let Some(place) = self.open {
                 let Some(call) = self.calls.get_mut(&place) else { return };
-                if !call.has_begun && !call.name.is_empty() {
-                    call.place = self.told;
-                    self.told = self.told.saturating_add(1);
+                if !call.has_started && !call.name.is_empty() {
+                    call.place = self.sent_calls;
+                    self.sent_calls = self.sent_calls.saturating_add(1);
                     call.begin(choice, &mut self.ids, held, out);
                 }
-                if !(call.has_begun && call.is_whole) {
+                if !(call.has_started && call.is_whole) {
                     return;
                 }
                 call.close(choice, out);
@@ -241,7 +241,7 @@ impl ChoiceSequence {
         while let Some(place) = self.open {
             if let Some(call) = self.calls.get_mut(&place) {
                 call.is_whole = true;
-                if !call.has_begun && call.name.is_empty() {
+                if !call.has_started && call.name.is_empty() {
                     *held = held.saturating_sub(call.input.len());
                     self.calls.remove(&place);
                     self.open = None;
@@ -256,8 +256,8 @@ impl ChoiceSequence {
     /// The stream failed: sends everything that is complete. Nothing is sent after a partial call, or the client would
     /// take the call for complete.
     fn fail(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
-        let has_begun = |place| self.calls.get(&place).is_some_and(|call| call.has_begun);
-        if self.open.is_some_and(has_begun) {
+        let has_started = |place| self.calls.get(&place).is_some_and(|call| call.has_started);
+        if self.open.is_some_and(has_started) {
             return;
         }
         self.calls.retain(|_, call| call.is_whole && !call.name.is_empty());
@@ -272,7 +272,7 @@ impl ChoiceSequence {
 
 impl SequencedCall {
     fn begin(&mut self, choice: u32, ids: &mut HashSet<String>, held: &mut usize, out: &mut Vec<Delta>) {
-        self.has_begun = true;
+        self.has_started = true;
         let (call, custom) = (self.place, self.custom);
         let id = unique(std::mem::take(&mut self.id), ids);
         let (name, signature) = (std::mem::take(&mut self.name), self.signature.take());

@@ -18,7 +18,7 @@ pub struct StreamError<'a> {
     pub message: &'a str,
     /// The request field at fault.
     pub param: Option<&'a str>,
-    /// What else the provider said.
+    /// The rest of the provider's error.
     pub beyond: Option<&'a ProviderExtra>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> StreamError<'a> {
         Self { code, word, message: &failure.message, param: failure.param.as_deref(), beyond }
     }
 
-    /// A document of a protocol, with what else the provider said, if it said it in this protocol.
+    /// A document of a protocol, with the rest of the provider's error if that is of this protocol.
     pub(crate) fn complete(&self, protocol: Protocol, mut document: Value) -> Value {
         if let Some(beyond) = self.beyond.filter(|beyond| beyond.protocol == protocol) {
             beyond.write(&mut document);

@@ -66,15 +66,16 @@ mod tests {
 
     #[test]
     fn thought_pieces_are_joined_up_to_their_proof() {
-        let said = Part { at: "/y".into(), kind: PartKind::Text("Yes.".to_owned()), cache: None };
+        let answer_text = Part { at: "/y".into(), kind: PartKind::Text("Yes.".to_owned()), cache: None };
         let parts = [
             thought("I need", None),
             thought(" it.", None),
             thought("", Some("gw-messages:s1")),
-            said.clone(),
+            answer_text.clone(),
             thought("Two.", Some("s2")),
         ];
-        let expected = [thought("I need it.", Some("gw-messages:s1")), said, thought("Two.", Some("s2"))];
+        let expected =
+            [thought("I need it.", Some("gw-messages:s1")), answer_text, thought("Two.", Some("s2"))];
         assert_eq!(*joined(&parts, |_| true), expected);
         assert!(matches!(joined(&parts, |_| false), Cow::Borrowed(_)));
         assert!(matches!(joined(&expected, |_| true), Cow::Borrowed(_)));

@@ -48,7 +48,7 @@ pub struct Report {
 /// The progress of a video.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VideoStage {
-    /// Accepted, but not begun.
+    /// Accepted, but not started.
     Waiting,
     /// Also for an unknown state (3).
     Working,
@@ -95,34 +95,34 @@ impl VideoForm {
 
     /// Reads a provider's status report for a video.
     pub fn report_in(self, document: &[u8]) -> Result<Report, MalformedDocument> {
-        let told: VideoFields = serde_json::from_slice(document)
+        let fields: VideoFields = serde_json::from_slice(document)
             .map_err(|error| MalformedDocument(format!("is not a video object: {error}")))?;
-        if told.id.is_empty() || told.id.len() > MAX_ID_BYTES {
+        if fields.id.is_empty() || fields.id.len() > MAX_ID_BYTES {
             return Err(MalformedDocument(format!("has no id of 1 to {MAX_ID_BYTES} bytes")));
         }
-        let stage = match told.status.as_str() {
+        let stage = match fields.status.as_str() {
             "pending" | "queued" => VideoStage::Waiting,
-            "completed" => VideoStage::Done(self.finished(&told)?),
-            // No status of the specification says that somebody else ended a video (3).
+            "completed" => VideoStage::Done(self.finished(&fields)?),
+            // The specification has no status for a video that was cancelled from outside (3).
             status @ ("failed" | "cancelled" | "canceled" | "expired") => {
-                VideoStage::Failed(failure::of_task(&json!({ "error": told.error }), status))
+                VideoStage::Failed(failure::of_task(&json!({ "error": fields.error }), status))
             }
             _ => VideoStage::Working,
         };
-        let estimated_time = integer(&told.estimated_time).filter(|seconds| *seconds <= MAX_SECONDS);
-        Ok(Report { id: told.id, stage, estimated_time })
+        let estimated_time = integer(&fields.estimated_time).filter(|seconds| *seconds <= MAX_SECONDS);
+        Ok(Report { id: fields.id, stage, estimated_time })
     }
 
-    fn finished(self, told: &VideoFields) -> Result<Finished, MalformedDocument> {
+    fn finished(self, fields: &VideoFields) -> Result<Finished, MalformedDocument> {
         let (duration, size) = match self {
-            Self::Specified => (&told.output["duration"], &told.output["resolution"]),
-            Self::Public => (&told.seconds, &told.size),
+            Self::Specified => (&fields.output["duration"], &fields.output["resolution"]),
+            Self::Public => (&fields.seconds, &fields.size),
         };
         let film = VideoDimensions { duration_s: seconds(duration), size: size.as_str().and_then(pixels) };
         let url = match self {
             Self::Public => None,
             Self::Specified => {
-                let url = told.output["url"].as_str().filter(|url| url.len() <= MAX_URL_BYTES);
+                let url = fields.output["url"].as_str().filter(|url| url.len() <= MAX_URL_BYTES);
                 Some(
                     url.ok_or_else(|| MalformedDocument("has no output.url of a valid length".to_owned()))?
                         .to_owned(),
@@ -169,7 +169,7 @@ mod tests {
 
     const FILM: VideoDimensions = VideoDimensions { duration_s: Some(8), size: Some((720, 1280)) };
 
-    fn told(form: VideoForm, document: &Value) -> Report {
+    fn parsed_report(form: VideoForm, document: &Value) -> Report {
         form.report_in(document.to_string().as_bytes()).expect("a report")
     }
 
@@ -199,28 +199,31 @@ mod tests {
 
     #[test]
     fn every_state_is_parsed_in_both_forms() {
-        let public = |status: &str| told(VideoForm::Public, &json!({ "id": "v", "status": status })).stage;
+        let public =
+            |status: &str| parsed_report(VideoForm::Public, &json!({ "id": "v", "status": status })).stage;
         assert_eq!([public("queued"), public("in_progress")], [VideoStage::Waiting, VideoStage::Working]);
         assert_eq!(public("dreaming"), VideoStage::Working);
         let document = json!({ "id": "v", "object": "video", "status": "completed", "progress": 100,
             "seconds": "8", "size": "720x1280" });
-        let done = told(VideoForm::Public, &document).stage;
+        let done = parsed_report(VideoForm::Public, &document).stage;
         assert_eq!(done, VideoStage::Done(Finished { film: FILM, url: None }));
 
         let output =
             json!({ "url": "http://a/files/b", "duration": 8, "resolution": "720x1280", "format": "mp4" });
         let document =
             json!({ "id": "t", "status": "completed", "created": 1, "model": "m", "output": output });
-        let done = told(VideoForm::Specified, &document).stage;
+        let done = parsed_report(VideoForm::Specified, &document).stage;
         assert_eq!(done, VideoStage::Done(Finished { film: FILM, url: Some("http://a/files/b".to_owned()) }));
         let document = json!({ "id": "t", "status": "processing", "estimated_time": 9 });
-        let report = told(VideoForm::Specified, &document);
+        let report = parsed_report(VideoForm::Specified, &document);
         assert_eq!((report.stage, report.estimated_time), (VideoStage::Working, Some(9)));
 
         let error = json!({ "message": "no kites", "code": "moderation_blocked" });
         for form in [VideoForm::Specified, VideoForm::Public] {
             let document = json!({ "id": "v", "status": "failed", "error": error });
-            let VideoStage::Failed(failure) = told(form, &document).stage else { panic!("it failed") };
+            let VideoStage::Failed(failure) = parsed_report(form, &document).stage else {
+                panic!("it failed")
+            };
             assert_eq!(
                 (failure.message.as_str(), failure.code.as_deref()),
                 ("no kites", Some("moderation_blocked"))
@@ -237,7 +240,7 @@ mod tests {
                 (Value::Null, format!("the provider reports the status {status}, and no reason")),
             ] {
                 let document = json!({ "id": "v", "status": status, "error": error });
-                let VideoStage::Failed(failure) = told(VideoForm::Public, &document).stage else {
+                let VideoStage::Failed(failure) = parsed_report(VideoForm::Public, &document).stage else {
                     panic!("{status} ends it")
                 };
                 assert_eq!(failure.message, message);
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn video_failed_without_an_error_has_no_reason() {
         let document = json!({ "id": "v", "status": "failed", "error": null });
-        let VideoStage::Failed(failure) = told(VideoForm::Public, &document).stage else {
+        let VideoStage::Failed(failure) = parsed_report(VideoForm::Public, &document).stage else {
             panic!("it failed")
         };
         assert_eq!(failure.message, "the provider gave no reason");
@@ -267,7 +270,7 @@ mod tests {
         assert!(VideoForm::Specified.report_in(without_file.to_string().as_bytes()).is_err());
         // Invalid numbers don't invalidate the rest.
         let odd = json!({ "id": "v", "status": "completed", "seconds": 1e30, "size": "0x7" });
-        let done = told(VideoForm::Public, &odd).stage;
+        let done = parsed_report(VideoForm::Public, &odd).stage;
         assert_eq!(done, VideoStage::Done(Finished { film: VideoDimensions::default(), url: None }));
     }
 }

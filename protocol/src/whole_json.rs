@@ -32,7 +32,7 @@ impl WholeJson {
         self.is_whole
     }
 
-    /// Whether the object has begun and its end is missing.
+    /// Whether the object has started and its end is missing.
     pub(super) fn is_cut(&self) -> bool {
         self.depth > 0 && !self.is_whole
     }

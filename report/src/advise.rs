@@ -42,7 +42,7 @@ pub(crate) fn advise(
     findings
 }
 
-/// Finds credentials in the endpoint: reports are meant to be shared.
+/// Finds credentials in the endpoint: reports may be shared.
 fn userinfo(root: &Node<'_>, findings: &mut Findings) {
     let Some(endpoint) = root.get("endpoint") else { return };
     let Some(uri) = endpoint.as_str() else { return };

@@ -1,7 +1,7 @@
 //! Compares two reports cell by cell: what got better, worse or slower, and which cells another model answered.
 //!
 //! A cell is a check on a model. A missing cell counts as skipped, since it was not run either way. A cell that passed and
-//! that the new run was not asked for is not worse: it was not run. Duplicate cells are compared in order.
+//! that the new run did not include is not worse: it was not run. Duplicate cells are compared in order.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ pub struct Diff {
     pub better: Vec<Turn>,
     /// Cells that passed and no longer do, or that were skipped and now fail.
     pub worse: Vec<Turn>,
-    /// Cells that passed, and that the new run was not asked for: its models or its selection of checks leave them out.
+    /// Cells that passed, and that the new run did not include: its models or its selection of checks leave them out.
     pub not_run: Vec<Turn>,
     /// Cells that failed and now were not run.
     pub hidden: Vec<Turn>,
@@ -154,7 +154,7 @@ pub struct Turn {
 /// use gatewright_report::Diff;
 ///
 /// /// The checks that fail for another reason than before.
-/// fn told(diff: &Diff) -> Vec<String> {
+/// fn changed_reasons(diff: &Diff) -> Vec<String> {
 ///     diff.fails_otherwise.iter().map(|words| format!("{}: {} → {}", words.id, words.old, words.new)).collect()
 /// }
 /// ```
@@ -431,7 +431,7 @@ fn settings(old: &Report, new: &Report) -> Vec<Setting> {
         .collect()
 }
 
-/// Whether the run was not asked for a cell.
+/// Whether the run did not include a cell.
 fn is_left_out(check: Option<&Check>) -> bool {
     check.is_none_or(|check| check.reason.as_deref().is_some_and(is_by_choice))
 }

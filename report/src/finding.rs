@@ -245,9 +245,9 @@ mod tests {
 
     #[test]
     fn counts_use_singular_or_plural() {
-        let told = [(1, "report"), (0, "report"), (1, "address"), (2, "address")];
-        let told = told.map(|(count, noun)| super::counted(count, noun));
-        assert_eq!(told, ["1 report", "0 reports", "1 address", "2 addresses"]);
+        let counts = [(1, "report"), (0, "report"), (1, "address"), (2, "address")];
+        let counts = counts.map(|(count, noun)| super::counted(count, noun));
+        assert_eq!(counts, ["1 report", "0 reports", "1 address", "2 addresses"]);
     }
 
     proptest! {

@@ -21,7 +21,7 @@ pub(crate) const MAX_FINDINGS_LIMIT: usize = 100_000;
 /// A bounded list: it temporarily holds at most twice as many findings as it keeps.
 #[derive(Debug)]
 pub(crate) struct Findings {
-    kept: Vec<(usize, Finding)>,
+    entries: Vec<(usize, Finding)>,
     /// Maximum number to keep.
     most: usize,
     /// Number found but not kept.
@@ -32,7 +32,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn new(most: usize) -> Self {
-        Self { kept: Vec::new(), most, more: 0, horizon: usize::MAX }
+        Self { entries: Vec::new(), most, more: 0, horizon: usize::MAX }
     }
 
     /// Whether a finding at this offset is wanted. If not, it is only counted.
@@ -51,29 +51,29 @@ impl Findings {
 
     /// Adds a wanted finding.
     pub(crate) fn push(&mut self, offset: usize, finding: Finding) {
-        self.kept.push((offset, finding));
-        if self.kept.len() >= 2 * self.most {
+        self.entries.push((offset, finding));
+        if self.entries.len() >= 2 * self.most {
             self.trim();
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.entries.is_empty()
     }
 
     /// The first findings in document order, with their locations, and the number of further ones.
     pub(crate) fn place(mut self, document: &[u8]) -> (Vec<Violation>, usize) {
         self.trim();
-        (place(self.kept, document), self.more)
+        (place(self.entries, document), self.more)
     }
 
     fn trim(&mut self) {
         // A stable sort: findings at the same location keep the order in which they were found.
-        self.kept.sort_by_key(|(offset, _)| *offset);
-        self.more += self.kept.len().saturating_sub(self.most);
-        self.kept.truncate(self.most);
-        if self.kept.len() == self.most
-            && let Some((offset, _)) = self.kept.last()
+        self.entries.sort_by_key(|(offset, _)| *offset);
+        self.more += self.entries.len().saturating_sub(self.most);
+        self.entries.truncate(self.most);
+        if self.entries.len() == self.most
+            && let Some((offset, _)) = self.entries.last()
         {
             self.horizon = *offset;
         }
@@ -92,10 +92,10 @@ mod tests {
                 made += 1;
                 Finding::new(String::new(), "type", offset.to_string())
             });
-            assert!(findings.kept.len() < 2 * most);
+            assert!(findings.entries.len() < 2 * most);
         }
-        let (kept, more) = findings.place(&[b' '; 10_000]);
-        (kept.iter().map(|violation| violation.column - 1).collect(), more, made)
+        let (placed, more) = findings.place(&[b' '; 10_000]);
+        (placed.iter().map(|violation| violation.column - 1).collect(), more, made)
     }
 
     #[test]

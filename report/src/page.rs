@@ -125,16 +125,16 @@ fn together(text: &str) -> String {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
     };
     let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')', '?', '!']));
-    let mut kept = String::with_capacity(text.len());
+    let mut prose = String::with_capacity(text.len());
     let mut last = "";
     for (place, word) in text.split(' ').enumerate() {
         if place > 0 {
-            kept.push_str(if is_number(last) && is_unit(word) { NO_BREAK } else { " " });
+            prose.push_str(if is_number(last) && is_unit(word) { NO_BREAK } else { " " });
         }
-        kept.push_str(word);
+        prose.push_str(word);
         last = word;
     }
-    kept
+    prose
 }
 
 fn code(value: &str) -> Markup {
@@ -150,14 +150,14 @@ mod tests {
 
     #[test]
     fn numbers_and_units_are_joined_by_no_break_spaces() {
-        for (prose, kept) in [
+        for (prose, expected) in [
             ("no answer within 5000 ms.", "no answer within 5000\u{a0}ms."),
             ("broke off (after 213 to 219 bytes, in", "broke off (after 213 to 219\u{a0}bytes, in"),
             ("by more than 20 % and 100 ms", "by more than 20\u{a0}% and 100\u{a0}ms"),
             ("the 3 models  s", "the 3 models  s"),
             ("", ""),
         ] {
-            assert_eq!(together(prose), kept);
+            assert_eq!(together(prose), expected);
         }
         assert_eq!(time(125_000), "2\u{a0}min\u{a0}5\u{a0}s");
     }

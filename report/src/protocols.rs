@@ -54,7 +54,7 @@ pub struct ProtocolReport {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtocolCheck {
-    /// The check: the protocol and what was asked for, such as `chat_tool_stream`.
+    /// The check: the protocol and the kind of request, such as `chat_tool_stream`.
     pub id: String,
     /// The protocol: `chat`, `messages` or `native`.
     pub protocol: String,

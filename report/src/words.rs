@@ -21,7 +21,7 @@ const REASONS: [(&str, &str, &str); 8] = [
     ("aborted", "", "the run was interrupted"),
 ];
 
-/// Whether a reason says that the run was not asked for the cell: its selection, not the service, is why there is no result.
+/// Whether a reason means that the run did not include the cell: its selection, not the service, is why there is no result.
 pub(crate) fn is_by_choice(reason: &str) -> bool {
     let (code, detail) = reason.split_once(':').unwrap_or((reason, ""));
     match code {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_that_were_not_asked_for_are_told_from_those_that_could_not_be_run() {
+    fn unselected_cells_are_distinguished_from_those_that_could_not_run() {
         for (reason, by_choice) in [
             ("filtered: --only", true),
             ("not_full: runs on the first model only unless the run is full", true),

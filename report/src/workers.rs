@@ -198,7 +198,7 @@ fn serve<J, T>(
     loop {
         // One thread waits in `recv`, the others for the lock: the next job wakes one of them.
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        // Nobody waits any more.
+        // The caller no longer waits.
         let Ok((index, job)) = job else { return };
         let result = catch_unwind(AssertUnwindSafe(|| work(job)));
         if done.send((index, result)).is_err() {

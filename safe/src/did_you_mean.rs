@@ -1,4 +1,4 @@
-//! "Did you mean": the known word that a wrong one is likely meant to be.
+//! "Did you mean": the known word that is closest to a wrong one.
 
 /// The likeness from which on a word is offered for another.
 const LIKE: f64 = 0.75;
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn shared_prefix_alone_does_not_make_names_similar() {
         let models = ["model-terra", "model-sol", "image_model_1"];
-        for (given, meant) in [
+        for (given, expected) in [
             ("model-cedar", None),
             ("model-x", None),
             ("model-", None),
@@ -79,7 +79,7 @@ mod tests {
             ("model_sol", Some("model-sol")),
             ("image_modle_1", Some("image_model_1")),
         ] {
-            assert_eq!(closest(given, models), meant, "{given}");
+            assert_eq!(closest(given, models), expected, "{given}");
         }
         assert_eq!(closest("access.environ", ["access.env", "access.file"]), Some("access.env"));
     }

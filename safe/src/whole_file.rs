@@ -48,7 +48,7 @@ impl WholeFile {
         let make = |path: &Path| {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
-            // If only the owner may read the file, nobody else may read the temporary file either, not even briefly.
+            // If only the owner may read the file, no other user may read the temporary file either, not even briefly.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(
                 &mut options,
@@ -291,15 +291,15 @@ mod permissions {
     #[test]
     fn replaced_file_keeps_its_permissions_as_does_its_temporary_copy() {
         let folder = tempfile::tempdir().expect("a folder");
-        for kept in [0o600, 0o640, 0o666, 0o444] {
-            let path = folder.path().join(format!("{kept:o}"));
+        for permissions in [0o600, 0o640, 0o666, 0o444] {
+            let path = folder.path().join(format!("{permissions:o}"));
             std::fs::write(&path, "old").expect("written");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(kept)).expect("set");
-            let (mut file, whole) = WholeFile::begin(path.clone()).expect("begun");
-            assert_eq!(mode(&whole.temporary), kept);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(permissions)).expect("set");
+            let (mut file, whole) = WholeFile::begin(path.clone()).expect("started");
+            assert_eq!(mode(&whole.temporary), permissions);
             file.write_all(b"new").expect("written");
             whole.land(file, true).expect("landed");
-            assert_eq!((mode(&path), std::fs::read(&path).expect("read")), (kept, b"new".to_vec()));
+            assert_eq!((mode(&path), std::fs::read(&path).expect("read")), (permissions, b"new".to_vec()));
         }
     }
 
@@ -308,7 +308,7 @@ mod permissions {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("new"), folder.path().join("other"));
         File::create(&other).expect("made");
-        let (file, whole) = WholeFile::begin(path.clone()).expect("begun");
+        let (file, whole) = WholeFile::begin(path.clone()).expect("started");
         whole.land(file, false).expect("landed");
         assert_eq!(mode(&path), mode(&other));
     }

@@ -158,9 +158,9 @@ fn call_deltas(choice: u32, call: u32, made: ToolCall) -> impl Iterator<Item = D
         Input::Json(text) => (false, text),
         Input::Text(text) => (true, text),
     };
-    let begun = Delta::Call { choice, call, id, name, custom, signature };
+    let first = Delta::Call { choice, call, id, name, custom, signature };
     let pieces = tokens::owned_pieces(text).map(move |text| Delta::CallInput { choice, call, text });
-    std::iter::once(begun).chain(pieces)
+    std::iter::once(first).chain(pieces)
 }
 
 /// A call as the client knows its tool.
@@ -205,9 +205,9 @@ mod tests {
 
     #[test]
     fn pieces_add_up_to_the_whole_answer() {
-        let asked =
+        let conversation_with_settings =
             Conversation { choices: Some(Located::new(3, "/n")), ..conversation("Tell me about rivers") };
-        let answer = answer(asked);
+        let answer = answer(conversation_with_settings);
         let whole = answer.whole();
         let mut texts = vec![String::new(); 3];
         let deltas: Vec<Delta> = answer.deltas().collect();
@@ -238,9 +238,12 @@ mod tests {
 
     #[test]
     fn empty_text_is_a_piece() {
-        let asked =
+        let conversation_with_settings =
             Conversation { max_tokens: Some(Located::new(0, "/max_tokens")), ..conversation("Say hi") };
-        let texts = answer(asked).deltas().filter(|delta| matches!(delta, Delta::Text { .. })).count();
+        let texts = answer(conversation_with_settings)
+            .deltas()
+            .filter(|delta| matches!(delta, Delta::Text { .. }))
+            .count();
         assert_eq!(texts, 1);
     }
 }

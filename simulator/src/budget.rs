@@ -20,7 +20,7 @@ pub struct Budget {
     left: Arc<AtomicBool>,
 }
 
-/// When dropped, signals the work for a request that nobody waits for its result any longer.
+/// When dropped, signals the work for a request that its result is no longer needed.
 #[derive(Debug)]
 pub struct CancelOnDrop(Arc<AtomicBool>);
 
@@ -41,7 +41,7 @@ pub enum BudgetExceeded {
          JSON Schema with smaller values"
     )]
     Bytes(usize),
-    /// Nobody waits for the answer.
+    /// The answer is no longer needed.
     #[error("the client disconnected")]
     ClientGone,
 }

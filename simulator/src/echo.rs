@@ -79,10 +79,10 @@ fn after_verb(prompt: &str) -> Option<&str> {
                 || BEFORE.contains(&before.to_lowercase().as_str())
         });
         let next = words.get(index + 1).map(|(_, next)| next.to_lowercase());
-        let asked = SAY.contains(&verb)
+        let is_echo_verb = SAY.contains(&verb)
             || REPLY.contains(&verb)
                 && (lower.ends_with(':') || next.is_some_and(|next| AFTER_REPLY.contains(&next.as_str())));
-        (opens_clause && asked).then(|| &prompt[start + word.len()..])
+        (opens_clause && is_echo_verb).then(|| &prompt[start + word.len()..])
     })
 }
 

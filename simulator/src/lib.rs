@@ -60,7 +60,7 @@ const MAX_SUMMARY: usize = 4_000;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It would cost too much, or nobody waits for it.
+    /// It would cost too much, or it is no longer needed.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
     /// A schema of the client exceeds the limits.
@@ -88,14 +88,14 @@ pub fn answer(conversation: Conversation, budget: &Budget) -> Result<SimulatedAn
     Ok(answer)
 }
 
-/// Summarizes a conversation: what the user said. Errors: as [`answer()`].
+/// Summarizes a conversation: the user's texts. Errors: as [`answer()`].
 pub fn summary(conversation: Conversation, budget: &Budget) -> Result<Answer, Refusal> {
     let prompt = Prompt::read(conversation)?;
-    let said = prompt.turns.iter().filter_map(|turn| match turn {
+    let user_texts = prompt.turns.iter().filter_map(|turn| match turn {
         PromptTurn::User(text) => Some(text.as_str()),
         _ => None,
     });
-    let text: String = said.collect::<Vec<_>>().join("\n").chars().take(MAX_SUMMARY).collect();
+    let text: String = user_texts.collect::<Vec<_>>().join("\n").chars().take(MAX_SUMMARY).collect();
     let usage = answer::usage(prompt.tokens(budget)?, tokens::count(&text));
     let part = Part { at: "".into(), kind: PartKind::Text(text), cache: None };
     let choice = Choice { parts: vec![part], ..Choice::default() };

@@ -42,10 +42,10 @@ impl Logprobs {
     pub(crate) fn token(self, place: usize, token: &str) -> Value {
         let mut seed = Seed::of(&format!("{place}:{token}"));
         let mut probability = 0.5 + seed.fraction() / 2.0;
-        let mut told = entry(token, probability);
+        let mut chosen = entry(token, probability);
         let mut top = Vec::with_capacity(self.top);
         if self.top > 0 {
-            top.push(told.clone());
+            top.push(chosen.clone());
         }
         // Each alternative takes half of the remaining probability.
         let mut left = 1.0 - probability;
@@ -56,8 +56,8 @@ impl Logprobs {
             left -= probability;
             top.push(entry(other, probability));
         }
-        told["top_logprobs"] = top.into();
-        told
+        chosen["top_logprobs"] = top.into();
+        chosen
     }
 }
 
@@ -72,13 +72,13 @@ mod tests {
     #[test]
     fn probabilities_decrease_and_sum_to_at_most_one() {
         for token in ["hello", " the", " über"] {
-            let told = Logprobs::new(20).token(3, token);
-            let top = told["top_logprobs"].as_array().expect("a list");
+            let chosen = Logprobs::new(20).token(3, token);
+            let top = chosen["top_logprobs"].as_array().expect("a list");
             let logprobs: Vec<f64> = top.iter().filter_map(|entry| entry["logprob"].as_f64()).collect();
             assert_eq!((top.len(), &top[0]["token"], logprobs.len()), (20, &json!(token), 20));
             assert!(logprobs.windows(2).all(|pair| pair[0] >= pair[1]), "{logprobs:?}");
             assert!(logprobs.iter().map(|logprob| logprob.exp()).sum::<f64>() <= 1.0 + 1e-9);
-            assert_eq!(told["bytes"], json!(token.as_bytes()));
+            assert_eq!(chosen["bytes"], json!(token.as_bytes()));
             let tokens: std::collections::HashSet<&str> =
                 top.iter().filter_map(|entry| entry["token"].as_str()).collect();
             assert_eq!(tokens.len(), 20);

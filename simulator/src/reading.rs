@@ -22,7 +22,7 @@ const MAX_SHOWN: usize = 64;
 
 impl Prompt {
     /// Errors: a schema or grammar exceeds the limits; the tool choice names a missing tool, or requires one when there is
-    /// none; the tool choice or the format is a word that nobody knows.
+    /// none; the tool choice or the format is an unknown word.
     pub(crate) fn read(conversation: Conversation) -> Result<Self, Refusal> {
         let Conversation { turns, tools, tool_choice, parallel_tool_calls, format, max_tokens, stop, .. } =
             conversation;
@@ -109,10 +109,10 @@ impl Prompt {
     }
 
     fn turn(&mut self, turn: Turn) {
-        let (mut said, mut calls, mut results) = (Vec::new(), String::new(), Vec::new());
+        let (mut texts, mut calls, mut results) = (Vec::new(), String::new(), Vec::new());
         for Part { kind, .. } in turn.parts {
             match kind {
-                PartKind::Text(text) | PartKind::Refusal(text) => said.push(text),
+                PartKind::Text(text) | PartKind::Refusal(text) => texts.push(text),
                 PartKind::Call(call) => {
                     let (Input::Json(input) | Input::Text(input)) = &call.input;
                     calls.push_str(&call.name);
@@ -132,7 +132,7 @@ impl Prompt {
             }
         }
         self.turns.append(&mut results);
-        let text = joined(said) + &calls;
+        let text = joined(texts) + &calls;
         self.turns.push(match turn.role {
             Role::System | Role::Developer => PromptTurn::Instruction(text),
             Role::Assistant => PromptTurn::Assistant(text),

@@ -58,9 +58,9 @@ pub(super) fn settled(
     let mut results = Vec::new();
     for (name, output) in prompt.fresh_results() {
         let end = output.char_indices().nth(RESULT_QUOTED).map_or(output.len(), |(at, _)| at);
-        let told = format!("{} returned: {}", name.unwrap_or("The tool"), &output[..end]);
-        budget.make(told.len())?;
-        results.push(told);
+        let line = format!("{} returned: {}", name.unwrap_or("The tool"), &output[..end]);
+        budget.make(line.len())?;
+        results.push(line);
     }
     if !results.is_empty() {
         return Ok(Some(results.join("\n")));

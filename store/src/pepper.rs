@@ -1,4 +1,4 @@
-//! The pepper: without it, nobody can tell which secrets the digests in the store belong to.
+//! The pepper: without it, it can't be determined which secrets the digests in the store belong to.
 
 use std::fmt;
 use std::fs;

@@ -95,7 +95,7 @@ struct EntryInner {
     bytes: usize,
     taken: Arc<Mutex<SpoolUsage>>,
     stage: Mutex<EntryState>,
-    /// The claim of the process that left it: while this exists, nobody else takes it over.
+    /// The claim of the process that left it: while this exists, no other process takes it over.
     _claim: Option<Arc<LockFile>>,
 }
 
@@ -194,7 +194,7 @@ impl Spool {
         }
     }
 
-    /// Reserves space for an item. None: there is none.
+    /// Reserves space for an item. `None`: no space is left.
     fn begin(&self, kind: EntryKind, bytes: usize) -> Option<SpoolEntry> {
         let mut taken = lock(&self.taken);
         if bytes > MAX_RECORD_BYTES || taken.items >= MAX_ITEMS || taken.bytes + bytes > MAX_BYTES {
@@ -287,7 +287,7 @@ impl SpoolEntry {
         }))
     }
 
-    /// The store has it, or nobody needs it any more: removes its file.
+    /// The store has it, or it is no longer needed: removes its file.
     pub async fn remove(&self) {
         Self::remove_all(vec![self.clone()]).await;
     }

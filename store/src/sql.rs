@@ -123,7 +123,7 @@ impl SqlStore {
         Ok(writing.commit().await?)
     }
 
-    /// Begins to change several rows. In SQLite, nobody else writes meanwhile; in Postgres, others may.
+    /// Begins to change several rows. In SQLite, no other connection writes meanwhile; in Postgres, others may.
     async fn begin_writing(&self) -> Result<Transaction<'static, Any>, StoreError> {
         self.database.begin_writing().await
     }

@@ -21,8 +21,8 @@ use std::time::Duration;
 pub use self::configs::{ConfigStore, MAX_REVISIONS, NewConfig, StoredRevision};
 pub use self::copies::{COPIES_KEPT_FOR, Copy, CopyChange, CopyStore, StoredCopy};
 pub(crate) use self::copies::{MAX_COPIES, MAX_COPY_BYTES};
+pub(crate) use self::deliveries::{DELIVERY_RETENTION, MAX_DELIVERIES};
 pub use self::deliveries::{Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, Notice, Status};
-pub(crate) use self::deliveries::{MAX_TOLD, TOLD_FOR};
 pub use self::files::{ExpiringFile, FileRecord, FileStore, FileTotals};
 pub use self::keys::{AddKeyError, KeyRecord, KeyStore, MAX_KEYS, NameTaken};
 pub use self::leases::Lease;
@@ -56,7 +56,7 @@ pub enum StoreError {
     /// It may work later.
     #[error("the store failed: {0}")]
     Failed(String),
-    /// It won't work until somebody changes the store or the configuration.
+    /// It won't work until an operator changes the store or the configuration.
     #[error("the store cannot be used: {0}")]
     Refused(String),
 }

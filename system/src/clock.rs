@@ -40,10 +40,10 @@ pub fn unix_millis() -> u64 {
 
 /// The clock's error in milliseconds, as set by tests.
 pub fn wrong_by() -> i64 {
-    if cfg!(debug_assertions) { told_by_tests() } else { 0 }
+    if cfg!(debug_assertions) { set_by_tests() } else { 0 }
 }
 
-fn told_by_tests() -> i64 {
+fn set_by_tests() -> i64 {
     static BY: LazyLock<&AtomicI64> = LazyLock::new(|| {
         let by: &AtomicI64 = Box::leak(Box::default());
         if let Some(place) = std::env::var_os(VARIABLE) {

@@ -17,7 +17,7 @@ const PLACE: &str = "GATEWRIGHT_CRASH_IN";
 /// A point between two steps that change durable data.
 #[track_caller]
 pub fn point() {
-    if cfg!(debug_assertions) && counts(Location::caller()) && has_begun() {
+    if cfg!(debug_assertions) && counts(Location::caller()) && has_started() {
         pass();
     }
 }
@@ -28,7 +28,7 @@ fn pass() {
         AtomicU64::new(number.unwrap_or(0))
     });
     if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-        // Like a kill: nothing more is written, and nobody is notified.
+        // Like a kill: nothing more is written or reported.
         std::process::abort();
     }
 }
@@ -39,8 +39,8 @@ fn counts(place: &Location<'_>) -> bool {
     AWAITED.as_ref().is_none_or(|part| place.file().replace('\\', "/").contains(part))
 }
 
-/// Whether counting has begun.
-fn has_begun() -> bool {
+/// Whether counting has started.
+fn has_started() -> bool {
     static AWAITED: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os(BEGINS).map(PathBuf::from));
     AWAITED.as_ref().is_none_or(|place| place.exists())
 }

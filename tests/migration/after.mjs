@@ -80,8 +80,8 @@ for await (const event of calling) {
 }
 
 // Stored responses
-const kept = await client.responses.retrieve(response.id);
-console.log("kept:", kept.id === response.id, kept.status, kept.output_text);
+const stored = await client.responses.retrieve(response.id);
+console.log("kept:", stored.id === response.id, stored.status, stored.output_text);
 for await (const item of client.responses.inputItems.list(response.id, { order: "asc", limit: 10 })) {
   console.log("input item:", item.type, item.role, item.content[0].type, item.content[0].text);
 }

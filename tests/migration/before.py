@@ -120,8 +120,8 @@ for event in client.responses.create(
         print("\ncustom call:", event.item.type, event.item.name, event.item.input)
 
 # Stored responses
-kept = client.responses.retrieve(response.id)
-print("kept:", kept.id == response.id, kept.status, kept.output_text)
+stored = client.responses.retrieve(response.id)
+print("kept:", stored.id == response.id, stored.status, stored.output_text)
 for item in client.responses.input_items.list(response.id, order="asc", limit=10):
     print("input item:", item.type, item.role, item.content[0].type, item.content[0].text)
 client.responses.delete(response.id)

@@ -34,10 +34,10 @@ export async function open(context, url, width, scheme) {
   const page = await context.newPage();
   await page.setViewportSize({ width, height: 900 });
   await page.emulateMedia({ colorScheme: scheme });
-  const asked = [];
-  page.on("request", (request) => asked.push(request.url()));
+  const requested = [];
+  page.on("request", (request) => requested.push(request.url()));
   await page.goto(url);
-  const others = asked.filter((address) => address !== url);
+  const others = requested.filter((address) => address !== url);
   if (others.length > 0) throw new Error(`${url} asks for ${others.join(", ")}`);
   return page;
 }

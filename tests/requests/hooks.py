@@ -60,9 +60,9 @@ def refuses_key(response, authenticated) -> bool:
     is_native = authenticated.request.path_url.startswith("/v1beta/")
     if not is_native or response.status_code not in (400, 403):
         return takes_for_refusal(response, authenticated)
-    asked = response.request
-    places = ["authorization" in asked.headers, "x-goog-api-key" in asked.headers]
-    has_key = any(places) or "key" in parse_qs(urlsplit(asked.url).query)
+    request = response.request
+    places = ["authorization" in request.headers, "x-goog-api-key" in request.headers]
+    has_key = any(places) or "key" in parse_qs(urlsplit(request.url).query)
     error = response.json()["error"]
     reasons = [detail.get("reason") for detail in error.get("details", [])]
     wrong, missing = (400, "INVALID_ARGUMENT", ["API_KEY_INVALID"]), (403, "PERMISSION_DENIED", [])

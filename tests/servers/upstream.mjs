@@ -47,11 +47,11 @@ function keepPieces(request) {
 
 /** Usage under the names of every protocol: the server uses those of the protocol that it answers in. */
 function usageOf(request) {
-  const asked = request.messages.map(textOf).join("").length + picturesAsked() * TOKENS_OF_A_PICTURE;
+  const inputTokens = request.messages.map(textOf).join("").length + picturesAsked() * TOKENS_OF_A_PICTURE;
   return {
-    ...{ prompt_tokens: asked, completion_tokens: 7 },
-    ...{ input_tokens: asked, output_tokens: 7 },
-    ...{ promptTokenCount: asked, candidatesTokenCount: 7 },
+    ...{ prompt_tokens: inputTokens, completion_tokens: 7 },
+    ...{ input_tokens: inputTokens, output_tokens: 7 },
+    ...{ promptTokenCount: inputTokens, candidatesTokenCount: 7 },
   };
 }
 
@@ -71,15 +71,16 @@ const formOf = (tools) =>
 
 function answerOf(request) {
   const { messages, tools = [] } = request;
-  const asked = messages.filter(({ role }) => role === "user").map(textOf);
-  const question = asked.findLast(Boolean) ?? "";
+  const texts = messages.filter(({ role }) => role === "user").map(textOf);
+  const question = texts.findLast(Boolean) ?? "";
   const exactly = /exactly: (.*)/.exec(question)?.[1];
   if (exactly) return { content: exactly };
   const results = messages.filter(({ role }) => role === "tool");
   const next = writtenCalls(question, tools)[results.length];
   if (next) return { toolCalls: [next] };
   // LiteLLM's proxy moves what a tool has shown into a user message after the prompt.
-  if (asked.some((text) => text.includes("How many pictures"))) return { content: `${picturesAsked()} pictures` };
+  if (texts.some((text) => text.includes("How many pictures")))
+    return { content: `${picturesAsked()} pictures` };
   if (results.length > 0) return { content: `It is ${results.map(textOf).join(" and ")}.` };
   const trip = question.includes("a trip");
   const document = JSON.stringify(trip ? TRIP : { city: "Paris" });

@@ -16,7 +16,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm"
 MANIFESTS = ROOT / "deploy" / "kubernetes"
-# The namespace belongs to whoever installs a chart, and the Secret is not part of one.
+# The namespace is chosen when a chart is installed, and the Secret is not part of one.
 NOT_OF_THE_CHART = {"kustomization.yaml", "namespace.yaml", "secret.yaml"}
 MONITORED = ["--api-versions", "monitoring.coreos.com/v1"]
 # A gateway alone, with all that a release may set.

@@ -32,10 +32,10 @@ pub(crate) fn build(command: &mut Command) -> Result<()> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| missing(command))?;
-    let mut told = BuildProgress::new(watched);
-    for_each_line(child.stderr.take().context("a piped output")?, |line| told.take(line))?;
+    let mut progress = BuildProgress::new(watched);
+    for_each_line(child.stderr.take().context("a piped output")?, |line| progress.take(line))?;
     let status = child.wait()?;
-    let compiled = told.end();
+    let compiled = progress.end();
     if !status.success() {
         bail!("{} ended with {status}", shown(command));
     }

@@ -423,9 +423,9 @@ mod tests {
         for page in crate::clients::pages().expect("the pages") {
             let text = std::fs::read_to_string(&page).expect("it is read");
             for block in crate::fences::blocks(&text).expect("its fences are closed") {
-                let asks =
+                let is_involved =
                     ["gatewright check", "gatewright report"].iter().any(|call| block.text.contains(call));
-                assert!(!asks, "{}:{}", page.display(), block.line);
+                assert!(!is_involved, "{}:{}", page.display(), block.line);
             }
         }
     }

@@ -98,11 +98,11 @@ fn expect_nothing_read(reports: &Path) -> Result<()> {
     check.arg(agent()).arg("--out").arg(reports.join("agent-hostile.json"));
     check.args(["--base-url", &service.address]).env("GATEWRIGHT_API_KEY", "any-key");
     let status = check.stdout(Stdio::null()).status()?;
-    let asked = service.requests();
-    if asked.len() < HostileService::ORDERS {
-        bail!("the agent asked {} times ({status}): it did not follow every order", asked.len());
+    let requests = service.requests();
+    if requests.len() < HostileService::ORDERS {
+        bail!("the agent asked {} times ({status}): it did not follow every order", requests.len());
     }
-    if let Some(request) = asked.iter().find(|request| request.contains(CONTENT)) {
+    if let Some(request) = requests.iter().find(|request| request.contains(CONTENT)) {
         bail!("the agent leaked a file: {request}");
     }
     Ok(())

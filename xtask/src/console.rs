@@ -177,7 +177,7 @@ fn compare(files: &[Built], generated: &Path) -> Result<()> {
     for file in files {
         let place = generated.join(file.generated_name());
         let mut content = Vec::new();
-        let read = fs::File::open(&place).and_then(|kept| GzDecoder::new(kept).read_to_end(&mut content));
+        let read = fs::File::open(&place).and_then(|file| GzDecoder::new(file).read_to_end(&mut content));
         if read.is_err() || content != file.content {
             different.push(file.name.clone());
         }

@@ -189,22 +189,22 @@ impl Container {
 
     /// Status of a response, or 0 without one.
     fn status(&self, path: &str, key: &str) -> Result<u16> {
-        let asked = self
+        let answered = self
             .curl(path, key)
             .args(["--output", "/dev/null", "--write-out", "%{http_code}"])
             .output()
             .context("cannot start curl; is it installed and on PATH?")?;
-        Ok(String::from_utf8(asked.stdout)?.parse()?)
+        Ok(String::from_utf8(answered.stdout)?.parse()?)
     }
 
     fn waits_until(&self, wanted: u16, path: &str, key: &str) -> Result<()> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let status = self.status(path, key)?;
             if status == wanted {
                 return Ok(());
             }
-            if begun.elapsed() > PATIENCE {
+            if started.elapsed() > PATIENCE {
                 run(podman("logs").arg(&self.name))?;
                 bail!("{path} answers {status}, not {wanted}; the log of the container is above");
             }
@@ -278,14 +278,14 @@ impl Container {
     /// stream.
     fn ends_when_a_stream_does(&self, key: &str) -> Result<()> {
         let stream = self.stream(key)?;
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut stop = self.stop();
         let mut stopping = stop.stdout(Stdio::null()).spawn()?;
         self.waits_until(503, "/health/ready", "")?;
         let streamed = stream.rest()?;
         ensure!(is_whole(&streamed), "the stop cut a stream: {streamed}");
         ensure!(stopping.wait()?.success(), "podman could not stop the container");
-        self.has_ended(begun)
+        self.has_ended(started)
     }
 
     fn stop(&self) -> Command {
@@ -296,13 +296,13 @@ impl Container {
 
     /// Stops the container while it is idle.
     fn ends(&self) -> Result<()> {
-        let begun = Instant::now();
+        let started = Instant::now();
         output(&mut self.stop())?;
-        self.has_ended(begun)
+        self.has_ended(started)
     }
 
-    fn has_ended(&self, begun: Instant) -> Result<()> {
-        let took = begun.elapsed();
+    fn has_ended(&self, started: Instant) -> Result<()> {
+        let took = started.elapsed();
         let code =
             output(podman("container").args(["inspect", "--format", "{{.State.ExitCode}}", &self.name]))?;
         ensure!(code.trim() == "0", "it ended with {}", code.trim());

@@ -21,8 +21,9 @@ pub(crate) fn run_demo() -> Result<()> {
     let gateway = &scene.gateway;
     eprintln!("    listening on {}, configured by {}", gateway.address(), scene.configuration.display());
     for language in LANGUAGES {
-        let told = step(&format!("the story, told from {language}"), || tell(gateway, language, &folder))?;
-        for line in told.lines() {
+        let printed =
+            step(&format!("the story, told from {language}"), || run_story(gateway, language, &folder))?;
+        for line in printed.lines() {
             eprintln!("    | {line}");
         }
     }
@@ -37,12 +38,12 @@ pub(crate) fn compare_stories() -> Result<()> {
     let scene = Scene::start(&folder)?;
     let mut first: Option<String> = None;
     for language in LANGUAGES {
-        let told = tell(&scene.gateway, language, &folder)?;
+        let story = run_story(&scene.gateway, language, &folder)?;
         match &first {
-            None => first = Some(told),
-            Some(rust) if *rust == told => {}
+            None => first = Some(story),
+            Some(rust) if *rust == story => {}
             Some(rust) => {
-                bail!("{language} tells another story than Rust:\n--- Rust\n{rust}\n--- {language}\n{told}")
+                bail!("{language} tells another story than Rust:\n--- Rust\n{rust}\n--- {language}\n{story}")
             }
         }
     }
@@ -83,7 +84,7 @@ impl Scene {
 
 const LANGUAGES: [&str; 3] = ["Rust", "Python", "Node"];
 
-fn tell(gateway: &LocalGateway, language: &str, folder: &Path) -> Result<String> {
+fn run_story(gateway: &LocalGateway, language: &str, folder: &Path) -> Result<String> {
     let folder: PathBuf = folder.join(language.to_lowercase());
     fs::create_dir_all(&folder)?;
     let mut command: Command = match language {

@@ -99,14 +99,14 @@ fn run_unit(unit: &str) -> Result<()> {
     let mut service = service.started()?;
     write("60")?;
     // It notices by itself that the file has changed; a reload reads it anyway.
-    service.says("reloaded ")?;
+    service.waits_for_line("reloaded ")?;
     service.run("ExecReload", Some(service.id()))?;
-    service.says("reloaded ")?;
+    service.waits_for_line("reloaded ")?;
     write("\"none\"")?;
-    service.says("max_percent_per_key")?;
+    service.waits_for_line("max_percent_per_key")?;
     service.run("ExecReload", Some(service.id()))?;
     // The configuration in use remains, and the service keeps running.
-    service.says("max_percent_per_key")?;
+    service.waits_for_line("max_percent_per_key")?;
     ensure!(service.runs()?, "the service ended at a reload of a wrong file");
     ensure!(service.run("ExecStartPre", None).is_err(), "a wrong file passes the check before the start");
     Ok(())
@@ -148,7 +148,7 @@ impl Service {
     fn started(mut self) -> Result<Self> {
         let mut command = self.command("ExecStart", None)?;
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let (sender, said) = channel();
+        let (sender, lines) = channel();
         let outputs: [Option<Box<dyn Read + Send>>; 2] = [
             child.stdout.take().map(|output| Box::new(output) as _),
             child.stderr.take().map(|output| Box::new(output) as _),
@@ -161,8 +161,8 @@ impl Service {
                 }
             });
         }
-        self.child = Some((child, said));
-        self.says("http://127.0.0.1:")?;
+        self.child = Some((child, lines));
+        self.waits_for_line("http://127.0.0.1:")?;
         Ok(self)
     }
 
@@ -171,16 +171,16 @@ impl Service {
     }
 
     /// Waits for a line that contains these words.
-    fn says(&self, words: &str) -> Result<()> {
-        let (_, said) = self.child.as_ref().context("the service was not started")?;
-        let mut heard = Vec::new();
-        while let Ok(line) = said.recv_timeout(PATIENCE) {
+    fn waits_for_line(&self, words: &str) -> Result<()> {
+        let (_, lines) = self.child.as_ref().context("the service was not started")?;
+        let mut seen = Vec::new();
+        while let Ok(line) = lines.recv_timeout(PATIENCE) {
             if line.contains(words) {
                 return Ok(());
             }
-            heard.push(line);
+            seen.push(line);
         }
-        bail!("the service does not say {words:?}, but {heard:#?}")
+        bail!("the service does not say {words:?}, but {seen:#?}")
     }
 
     fn runs(&mut self) -> Result<bool> {

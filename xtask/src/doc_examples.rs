@@ -73,12 +73,12 @@ fn check_marks() -> Result<()> {
                  {library} `{DOC_CFG}`"
             );
         }
-        let is_asked = CRATES.contains(&name);
+        let must_be_marked = CRATES.contains(&name);
         for (place, is_marked) in
             [("README.md", is_marked(&readme)), ("crate's documentation", is_marked(&own_docs(&code)))]
         {
-            if is_asked == is_marked {
-                let should = if is_asked { "must not say" } else { "does not say" };
+            if must_be_marked == is_marked {
+                let should = if must_be_marked { "must not say" } else { "does not say" };
                 wrong.push(format!("{name}: its {place} {should} that it {MARK}"));
             }
         }
@@ -177,9 +177,9 @@ fn public(document: &Value) -> Vec<Item<'_>> {
                 (child, Some(format!("{path}::{}", name.unwrap_or_default())))
             }));
         } else if KINDS.contains(&kind.as_str()) {
-            let asked =
+            let documented =
                 members(index, inner).filter(|(kind, member)| !is_word(*kind, member) && !is_setter(member));
-            items.extend(asked.map(|(kind, member)| {
+            items.extend(documented.map(|(kind, member)| {
                 let name = member["name"].as_str().unwrap_or_default();
                 Item::new(kind.name(), format!("{path}::{name}"), member)
             }));
@@ -288,10 +288,10 @@ mod tests {
     fn reexported_item_has_its_public_path() {
         let document = document("");
         let items = public(&document);
-        let told: Vec<_> =
+        let found: Vec<_> =
             items.iter().map(|item| (item.kind, item.path.as_str(), item.place.as_str())).collect();
         let black = ("constant", "pens::inks::BLACK", "src/inks.rs:3");
-        assert_eq!(told, [black, ("struct", "pens::Nib", "src/nib.rs:7")]);
+        assert_eq!(found, [black, ("struct", "pens::Nib", "src/nib.rs:7")]);
     }
 
     #[test]
@@ -312,11 +312,11 @@ mod tests {
             "9": { "name": "ALL", "inner": { "assoc_const": {} }, "span": at("src/generated/nib.rs") },
         } });
         let items = public(&document);
-        let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
+        let found: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
         let constant = "associated constant";
         let [all, narrow] = [(constant, "pens::Nib::ALL"), (constant, "pens::Nib::NARROW")];
         let [with_ink, width] = [("method", "pens::Nib::with_ink"), ("method", "pens::Nib::width")];
-        assert_eq!(told, [with_ink, all, ("struct", "pens::Nib"), width, narrow]);
+        assert_eq!(found, [with_ink, all, ("struct", "pens::Nib"), width, narrow]);
         assert!(!has_example(items[0].docs) && has_example(items[3].docs));
     }
 
@@ -334,9 +334,9 @@ mod tests {
             "6": { "name": "draw", "inner": { "function": {} }, "span": at(9) },
         } });
         let items = public(&document);
-        let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
+        let found: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
         let constant = ("associated constant", "pens::Draws::COLOURS");
-        assert_eq!(told, [("trait", "pens::Draws"), constant, ("method", "pens::Draws::draw")]);
+        assert_eq!(found, [("trait", "pens::Draws"), constant, ("method", "pens::Draws::draw")]);
     }
 
     #[test]

@@ -135,7 +135,7 @@ mod tests {
             ("yaml steps", "- run: true"),
             ("sql", "SELECT 1;"),
             ("json", "{}"),
-            ("text", "what a command said"),
+            ("text", "what a command printed"),
         ] {
             assert!(judged(info, text), "{info}");
         }

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: searches for inputs that break a target, for a bounded time, starting from the test vectors.
 //!
 //! The targets in `fuzz/` have the layout of cargo-fuzz. They are built here without it, because the compiler flags
-//! that libFuzzer needs work with a stable compiler as long as no sanitizer is asked for: safe Rust has its own bounds
+//! that libFuzzer needs work with a stable compiler as long as no sanitizer is requested: safe Rust has its own bounds
 //! checks, and debug assertions and overflow checks are on.
 
 use std::path::{Path, PathBuf};
@@ -80,10 +80,10 @@ fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot start {}", program.display()))?;
-    let said = String::from_utf8_lossy(&done.stderr);
+    let stderr = String::from_utf8_lossy(&done.stderr);
     if !done.status.success() {
         bail!(
-            "{name} found an input that breaks it:\n{said}\nThe input is in {}; run `{} FILE` to see it again, and \
+            "{name} found an input that breaks it:\n{stderr}\nThe input is in {}; run `{} FILE` to see it again, and \
              make it a test vector",
             findings.display(),
             program.display()
@@ -91,7 +91,7 @@ fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
     }
     let statistic = |key: &str| {
         let line =
-            said.lines().find_map(|line| line.strip_prefix("stat::")?.strip_prefix(key)?.strip_prefix(':'));
+            stderr.lines().find_map(|line| line.strip_prefix("stat::")?.strip_prefix(key)?.strip_prefix(':'));
         line.map_or("?", str::trim).to_owned()
     };
     let (inputs, new) = (statistic("number_of_executed_units"), statistic("new_units_added"));

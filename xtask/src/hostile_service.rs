@@ -15,7 +15,7 @@ const TOKEN: &str = "COMPAT-";
 
 pub(crate) struct HostileService {
     pub(crate) address: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
 impl HostileService {
@@ -27,20 +27,20 @@ impl HostileService {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = format!("http://{}", listener.local_addr()?);
         let orders = orders(&file.display().to_string());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&asked);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&received);
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 // An agent that disconnects sends nothing more.
-                let _ = serve(&socket, &orders, &kept);
+                let _ = serve(&socket, &orders, &recorded);
             }
         });
-        Ok(Self { address, asked })
+        Ok(Self { address, received })
     }
 
     /// The bodies of the requests so far.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -62,7 +62,7 @@ fn orders(file: &str) -> [Value; HostileService::ORDERS] {
     ]
 }
 
-fn serve(mut socket: &TcpStream, orders: &[Value], asked: &Mutex<Vec<String>>) -> Result<()> {
+fn serve(mut socket: &TcpStream, orders: &[Value], received: &Mutex<Vec<String>>) -> Result<()> {
     let mut reader = BufReader::new(socket);
     let (mut line, mut length) = (String::new(), 0);
     reader.read_line(&mut line)?;
@@ -78,9 +78,9 @@ fn serve(mut socket: &TcpStream, orders: &[Value], asked: &Mutex<Vec<String>>) -
     reader.read_exact(&mut body)?;
     let body = String::from_utf8_lossy(&body).into_owned();
     let (status, answer) = if is_post {
-        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let item = orders.get(asked.len()).cloned().unwrap_or_else(|| message(&body));
-        asked.push(body);
+        let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
+        let item = orders.get(received.len()).cloned().unwrap_or_else(|| message(&body));
+        received.push(body);
         (200, events(&item))
     } else {
         (404, String::new())

@@ -23,7 +23,7 @@ impl Tool {
     /// The program, which is installed unless it is there.
     pub(crate) fn installed(&self) -> Result<Command> {
         // One folder per version.
-        let place = kept()?.join(format!("{}-{}", self.name, self.version));
+        let place = tools_folder()?.join(format!("{}-{}", self.name, self.version));
         let program = place.join("bin").join(self.program);
         if !program.exists() {
             step(&format!("install {}", self.name), || self.install(&place))?;
@@ -47,7 +47,7 @@ impl Tool {
 }
 
 /// `gatewright/tools` of the user's cache.
-fn kept() -> Result<PathBuf> {
+fn tools_folder() -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     Ok(cache.context("neither XDG_CACHE_HOME nor HOME is set")?.join("gatewright/tools"))

@@ -47,7 +47,7 @@ impl LocalGateway {
         let mut child = serve
             .args(["--listen", "127.0.0.1:0", "--json"])
             .env_remove("GATEWRIGHT_API_KEY")
-            // It is none of the user's: their commands don't find it, and it neither keeps a key nor uses theirs.
+            // It doesn't belong to the user: their commands don't find it, and it neither keeps a key nor uses theirs.
             .env("XDG_RUNTIME_DIR", "/dev/null/runtime")
             .env("XDG_STATE_HOME", "/dev/null/state")
             .stdin(Stdio::null())

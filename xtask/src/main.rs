@@ -196,7 +196,7 @@ enum Command {
     },
     /// Take the pictures of docs/pictures anew: of reports in Debian's chromium, of commands in a terminal
     Pictures,
-    /// Kill, stop and starve gateways under load, and check what their clients were told
+    /// Kill, stop and starve gateways under load, and check the responses that their clients got
     Torture {
         #[command(flatten)]
         settings: torture::TortureSettings,

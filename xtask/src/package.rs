@@ -24,7 +24,7 @@ use zig::Zig;
 /// How packages are compiled (decision 0084).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// In minutes, for whoever uses what a checkout contains.
+    /// In minutes, for users of a checkout.
     Local,
     /// As small and as fast as possible. `guided`: the server's program uses a profile of what it does.
     Published { guided: bool },
@@ -220,14 +220,14 @@ fn hand_commands_over(program: &Path, advice: &str, install: impl FnOnce() -> Re
         program
     };
     let alone = help().output()?;
-    let said = String::from_utf8_lossy(&alone.stderr);
-    if alone.status.code() != Some(2) || !said.contains("`gatewright keys`") || !said.contains(advice) {
-        bail!("without the server, `gatewright keys` should say what to install, and says:\n{said}");
+    let stderr = String::from_utf8_lossy(&alone.stderr);
+    if alone.status.code() != Some(2) || !stderr.contains("`gatewright keys`") || !stderr.contains(advice) {
+        bail!("without the server, `gatewright keys` should say what to install, and says:\n{stderr}");
     }
     install()?;
-    let told = output(&mut help())?;
-    if !told.contains("rotate") {
-        bail!("with the server, `gatewright keys --help` should be its help, and is:\n{told}");
+    let help_text = output(&mut help())?;
+    if !help_text.contains("rotate") {
+        bail!("with the server, `gatewright keys --help` should be its help, and is:\n{help_text}");
     }
     Ok(())
 }
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn oversized_client_package_is_rejected_on_every_platform() {
-        let said = refused(&[
+        let message = refused(&[
             ("gatewright-0.1.0-cp310-abi3-any.whl", MAX_WHEEL_BYTES),
             ("gatewright-0.1.0.tgz", 1),
             ("gatewright-linux-x64-gnu-0.1.0.tgz", MAX_WHEEL_BYTES + 1),
@@ -380,13 +380,13 @@ mod tests {
             ("gatewright-server-0.1.0.tgz", 1),
             ("gatewright-server-linux-x64-gnu-0.1.0.tgz", MAX_WHEEL_BYTES + 1),
         ]);
-        assert!(said.contains(&format!("takes more than {MAX_WHEEL_BYTES} bytes")), "{said}");
+        assert!(message.contains(&format!("takes more than {MAX_WHEEL_BYTES} bytes")), "{message}");
     }
 
     #[test]
     fn missing_package_is_reported_before_installation() {
-        let said = refused(&[("gatewright-0.1.0-cp310-abi3-any.whl", 1), ("gatewright-0.1.0.tgz", 1)]);
-        assert!(said.contains("linux-x64-gnu: one file is expected"), "{said}");
-        assert!(said.contains("gatewright-linux-x64-gnu-*.tgz"), "{said}");
+        let message = refused(&[("gatewright-0.1.0-cp310-abi3-any.whl", 1), ("gatewright-0.1.0.tgz", 1)]);
+        assert!(message.contains("linux-x64-gnu: one file is expected"), "{message}");
+        assert!(message.contains("gatewright-linux-x64-gnu-*.tgz"), "{message}");
     }
 }

@@ -103,8 +103,8 @@ fn llvm_profdata() -> Result<PathBuf> {
     if of_rustup.exists() {
         return Ok(of_rustup);
     }
-    let told = output(command("rustc").arg("-vV"))?;
-    let version = told.lines().find_map(|line| line.strip_prefix("LLVM version: "));
+    let version_text = output(command("rustc").arg("-vV"))?;
+    let version = version_text.lines().find_map(|line| line.strip_prefix("LLVM version: "));
     let release = version.and_then(|version| version.split('.').next()).context("rustc names no LLVM")?;
     let of_debian = PathBuf::from(format!("llvm-profdata-{release}"));
     if command(&of_debian).arg("--version").output().is_ok_and(|output| output.status.success()) {

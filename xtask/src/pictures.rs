@@ -15,18 +15,18 @@ pub(crate) fn check() -> Result<()> {
     for page in pages()? {
         shown.extend(named(&std::fs::read_to_string(root().join(page))?));
     }
-    let mut kept = BTreeSet::new();
+    let mut present = BTreeSet::new();
     for entry in std::fs::read_dir(root().join("docs/pictures"))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         // The digests next to the pictures record what they were taken of.
         if !name.ends_with(".sha256") {
-            kept.insert(name);
+            present.insert(name);
         }
     }
     let list =
         |names: BTreeSet<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let (missing, unused) =
-        (list(shown.difference(&kept).collect()), list(kept.difference(&shown).collect()));
+        (list(shown.difference(&present).collect()), list(present.difference(&shown).collect()));
     if !(missing.is_empty() && unused.is_empty()) {
         bail!("pages show pictures that are not there: [{missing}]; no page shows these: [{unused}]");
     }

@@ -130,8 +130,11 @@ mod tests {
 
     #[test]
     fn machine_without_apt_gets_a_list_of_missing_tools() {
-        let said = complaint(&Machine::new(&["cc", "c++", "git"], &[]));
-        assert!(said.contains("lacks") && said.contains("nodejs") && said.contains("python3-venv"), "{said}");
+        let message = complaint(&Machine::new(&["cc", "c++", "git"], &[]));
+        assert!(
+            message.contains("lacks") && message.contains("nodejs") && message.contains("python3-venv"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -144,8 +147,8 @@ mod tests {
 
     #[test]
     fn missing_components_without_rustup_are_listed() {
-        let said = complaint(&Machine::of_debian(&[RUST_ALONE, NODE, PYTHON]));
-        assert!(said.contains("lacks clippy rustfmt for its Rust"), "{said}");
+        let message = complaint(&Machine::of_debian(&[RUST_ALONE, NODE, PYTHON]));
+        assert!(message.contains("lacks clippy rustfmt for its Rust"), "{message}");
     }
 
     #[test]
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn program_without_a_version_is_reported() {
-        let said = complaint(&Machine::of_debian(&[CARGO, PYTHON, ("node", "false")]));
-        assert!(said.contains("Node does not say its version here"), "{said}");
+        let message = complaint(&Machine::of_debian(&[CARGO, PYTHON, ("node", "false")]));
+        assert!(message.contains("Node does not say its version here"), "{message}");
     }
 }

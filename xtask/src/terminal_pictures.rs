@@ -56,8 +56,8 @@ pub(crate) fn take() -> Result<()> {
 /// Errors: a command's output differs from its picture.
 pub(crate) fn check() -> Result<()> {
     for (name, svg) in pictures()? {
-        let kept = std::fs::read_to_string(place(&name)).unwrap_or_default();
-        if shape(&kept) != shape(&svg) {
+        let stored = std::fs::read_to_string(place(&name)).unwrap_or_default();
+        if shape(&stored) != shape(&svg) {
             bail!("{name}.svg no longer shows what its command does: run cargo xtask pictures");
         }
     }

@@ -29,14 +29,14 @@ pub(crate) fn commands(block: &str) -> Vec<ConsoleCommand> {
 }
 
 /// Whether a command's output matches the page. White space at the end of lines and of the text is ignored.
-pub(crate) fn agrees(said: &str, printed: &str) -> bool {
-    let said: Vec<&str> = said.trim_end().lines().map(str::trim_end).collect();
+pub(crate) fn agrees(expected: &str, printed: &str) -> bool {
+    let expected: Vec<&str> = expected.trim_end().lines().map(str::trim_end).collect();
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
-    all_agree(&said, &printed)
+    all_agree(&expected, &printed)
 }
 
-fn all_agree(said: &[&str], printed: &[&str]) -> bool {
-    match said {
+fn all_agree(expected: &[&str], printed: &[&str]) -> bool {
+    match expected {
         [] => printed.is_empty(),
         [line, rest @ ..] if line.trim() == ANYTHING => {
             (0..=printed.len()).any(|skipped| all_agree(rest, &printed[skipped..]))
@@ -48,8 +48,8 @@ fn all_agree(said: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-fn line_agrees(said: &str, printed: &str) -> bool {
-    let mut parts = said.split(ANYTHING);
+fn line_agrees(expected: &str, printed: &str) -> bool {
+    let mut parts = expected.split(ANYTHING);
     let Some(mut rest) = parts.next().and_then(|first| printed.strip_prefix(first)) else { return false };
     let mut parts: Vec<&str> = parts.collect();
     let Some(last) = parts.pop() else { return rest.is_empty() };
@@ -79,9 +79,10 @@ mod tests {
     fn ellipsis_matches_any_output() {
         assert!(agrees("ok  name  is … (… ms)\n", "ok  name  is 1.2.3.4 (3.1 ms)\n\n"));
         assert!(agrees("a\n…\nz\n", "a\nb\nc\nz\n") && agrees("a\n…\n", "a\n"));
-        for (said, printed) in [("a\n", "b\n"), ("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("a … c\n", "a b d\n")]
+        for (expected, printed) in
+            [("a\n", "b\n"), ("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("a … c\n", "a b d\n")]
         {
-            assert!(!agrees(said, printed), "{said:?} {printed:?}");
+            assert!(!agrees(expected, printed), "{expected:?} {printed:?}");
         }
     }
 }

@@ -66,7 +66,7 @@ struct Script {
     text: String,
     /// The expected output of each command in a `console` block, in order: line of the fence, command,
     /// output.
-    said: Vec<(usize, ConsoleCommand)>,
+    commands: Vec<(usize, ConsoleCommand)>,
     /// Whether it needs a Postgres server.
     asks_database: bool,
 }
@@ -110,16 +110,16 @@ impl Script {
     fn played(&mut self, line: usize, block: &str) -> String {
         let mut text = String::new();
         for command in commands(block) {
-            let place = printed(self.said.len());
+            let place = printed(self.commands.len());
             _ = write!(text, "{{ {}\n}} >{place} 2>&1 </dev/null || true\n", command.line);
-            self.said.push((line, command));
+            self.commands.push((line, command));
         }
         text
     }
 
     /// Errors: a command's output differs from the page.
     fn compare(&self, folder: &Path) -> Result<()> {
-        for (index, (line, command)) in self.said.iter().enumerate() {
+        for (index, (line, command)) in self.commands.iter().enumerate() {
             let printed = std::fs::read_to_string(folder.join(printed(index)))?;
             if !agrees(&command.printed, &printed) {
                 bail!("line {line}: `{}` prints something else:\n{printed}", command.line);
@@ -252,9 +252,9 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("a-page-with-sql.md");
             let made = "```sql\nCREATE USER one PASSWORD '…';\nCREATE DATABASE two OWNER one;\n```\n";
-            let asked =
+            let query =
                 "```console\n$ psql -XAt -c \"SELECT 1 FROM pg_database WHERE datname = 'two'\"\n1\n```\n";
-            std::fs::write(&path, format!("{made}{asked}")).expect("it is written");
+            std::fs::write(&path, format!("{made}{query}")).expect("it is written");
             run_page(&path, &bare(folder.path()), None).expect("both statements run");
             std::fs::write(&path, "```sql\nCREATE DATABASE;\n```\n").expect("it is written");
             let error = run_page(&path, &bare(folder.path()), None).expect_err("invalid SQL");

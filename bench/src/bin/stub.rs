@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Result;
-use gatewright_bench::answers::Wanted;
+use gatewright_bench::answers::RequestedAnswer;
 use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -50,7 +50,7 @@ async fn serve(mut socket: TcpStream) -> Result<()> {
                 return Ok(());
             }
         }
-        let wanted = Wanted::read(&path, &received[head..end]);
+        let wanted = RequestedAnswer::read(&path, &received[head..end]);
         received.drain(..end);
         if wanted.stream {
             stream(&mut socket, &wanted).await?;
@@ -62,7 +62,7 @@ async fn serve(mut socket: TcpStream) -> Result<()> {
     }
 }
 
-async fn stream(socket: &mut TcpStream, wanted: &Wanted) -> Result<()> {
+async fn stream(socket: &mut TcpStream, wanted: &RequestedAnswer) -> Result<()> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     socket.write_all(head.as_bytes()).await?;
     let mut packet = wanted.opening().to_owned();

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def running_loop() -> Any:
     """The event loop of the calling coroutine; the error names the remedy if there is no usable one."""
-    # Imported by whoever runs a loop already; a program without asyncio does not pay for it.
+    # Already imported by programs that run a loop; a program without asyncio does not pay for it.
     import asyncio
 
     try:

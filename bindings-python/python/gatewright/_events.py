@@ -59,7 +59,7 @@ class _Growing(_Event):
         self._read: Any = None
 
     def _value(self) -> Any:
-        # Read when it is asked for, and once.
+        # Parsed on first access.
         if self._cut is not None:
             self._read = value_of(self._text, *self._cut)
             self._cut = None

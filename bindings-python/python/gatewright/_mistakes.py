@@ -1,4 +1,4 @@
-"""What a caller meant whose arguments are refused. Imported with the first such mistake."""
+"""Suggestions for callers whose arguments are refused. Imported with the first such mistake."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ def with_timeouts(options: Mapping[str, Any], *, of_call: bool) -> dict[str, Any
         return float("inf") if value is None else value
 
     read = seconds(limits.read)
-    meant = {"timeout": float("inf"), "first_byte_timeout": read, "idle_timeout": read}
+    as_options = {"timeout": float("inf"), "first_byte_timeout": read, "idle_timeout": read}
     if not of_call:
-        meant |= {"connect_timeout": seconds(limits.connect), "pool_timeout": seconds(limits.pool)}
+        as_options |= {"connect_timeout": seconds(limits.connect), "pool_timeout": seconds(limits.pool)}
     given = {name: value for name, value in options.items() if value is not None}
-    return {**meant, **given, "timeout": meant["timeout"]}
+    return {**as_options, **given, "timeout": as_options["timeout"]}
 
 
 # What other SDKs have and this client does not.

@@ -34,7 +34,7 @@ _CLOSED = "it has been closed"
 _LEFT = "the loop over it was left early, which closed it; next(stream) reads one event and goes on later"
 _DOCUMENT = "its rest was read as the whole document, by get_final_…()"
 
-# What does not surprise whoever is reading. Nobody else may take it for a complete stream.
+# Errors that the reader itself causes. Other code must not take this for a complete stream.
 _ENDS = (_COMPLETE, _FAILED, _CLOSED)
 
 
@@ -93,7 +93,7 @@ class _Reading(Generic[_Event]):
         return self._end is _COMPLETE and hasattr(self, "get_final_response")
 
     def _judge(self, final: Any) -> None:
-        """Raises if the answer failed: whoever reads its text alone would not learn it."""
+        """Raises if the answer failed: its text alone does not show that."""
         if final.get("status") != "failed":
             return
         self._end = _FAILED

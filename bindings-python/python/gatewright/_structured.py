@@ -46,7 +46,7 @@ class UnfitText(ValueError):
 
 
 class Format:
-    """What an answer should be: how it is asked for, and how it is read."""
+    """What an answer should be: how it is requested, and how it is parsed."""
 
     def __init__(self, name: str, schema: Mapping[str, Any] | None, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -283,8 +283,8 @@ def parsed_response(response: Any, wanted: Format) -> ParsedResponse[Any]:
         fails.if_cut_off(cut_off_code(reason) or "incomplete", text)
     if response.status == "failed":
         error = response.error
-        said = (error and error.message) or "the gateway does not say why"
-        raise fails.error("failed", f"the answer failed: {said}")
+        cause = (error and error.message) or "the gateway does not say why"
+        raise fails.error("failed", f"the answer failed: {cause}")
     # Beside calls of tools, a text is no answer yet.
     calls = any(item.get("type") in ("function_call", "custom_tool_call") for item in response.output or [])
     value = None if text is None or refusal is not None or calls else fails.read(wanted, text)
@@ -308,7 +308,7 @@ _CUT_OFF = {
 
 
 def cut_off_code(reason: Any) -> str | None:
-    """Why an answer is not whole, in the words of chat: `length` or `content_filter`. None for any other reason."""
+    """Why an answer is cut off, as chat names it: `length` or `content_filter`. None for any other reason."""
     return _CUT_OFF.get(reason) if isinstance(reason, str) else None
 
 
@@ -321,7 +321,7 @@ def parsed_answer(message: Any, wanted: Format) -> ParsedAnswer[Any]:
     fails = _Failing("messages.parse", "create_message", message)
     text = "".join(block.text or "" for block in message.content if block.get("type") == "text")
     fails.if_cut_off(cut_off_code(message.stop_reason), text)
-    # Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+    # Beside calls of tools, a text is no answer yet; and the text of a refusal never is.
     calls = any(block.get("type") == "tool_use" for block in message.content)
     value = None if calls or message.stop_reason == "refusal" else fails.read(wanted, text)
     return View(message, parsed_output=value)  # type: ignore[return-value]

@@ -74,7 +74,7 @@ class Loop(Generic[_Answer]):
         self.rounds = 0
         self._arguments = arguments
         self.messages: list[Any] = self._begin(arguments.pop(self.conversation))
-        self._told = len(self.messages)
+        self._reported = len(self.messages)
         self._completion: Any = None
         self.is_paused = False
         """Whether the model goes on if it gets the conversation back as it is."""
@@ -117,8 +117,8 @@ class Loop(Generic[_Answer]):
 
     def new_messages(self) -> list[Any]:
         """What has been added since the last time."""
-        new = self.messages[self._told :]
-        self._told = len(self.messages)
+        new = self.messages[self._reported :]
+        self._reported = len(self.messages)
         return new
 
     def done(self) -> ToolRun[Any]:
@@ -127,13 +127,13 @@ class Loop(Generic[_Answer]):
 
     def unknown(self, call: Call) -> Output:
         """The result for a model that calls an unknown tool."""
-        return _told(f"there is no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}")
+        return _failed_output(f"there is no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}")
 
     def failed(self, error: Exception) -> Output:
         """The result for a model whose call raised an exception; raises it if the caller wants that."""
         if self.raise_errors:
             raise error
-        return _told(str(error) or type(error).__name__)
+        return _failed_output(str(error) or type(error).__name__)
 
     def _error(self, code: str, message: str) -> ToolLoopError:
         metadata = self._completion._response
@@ -244,8 +244,8 @@ class ResponseLoop(Loop[_Answer]):
                 calls.append(self._call(item.call_id, item.name or "", item.arguments or ""))
         if completion.status == "failed":
             error = completion.error
-            said = (error and error.message) or "the gateway does not say why"
-            raise self._error("failed", f"the answer failed: {said}")
+            reason = (error and error.message) or "the gateway does not say why"
+            raise self._error("failed", f"the answer failed: {reason}")
         if calls and completion.status == "incomplete":
             details = completion.incomplete_details
             reason = (details and details.reason) or "incomplete"
@@ -406,9 +406,9 @@ def _tool(given: Any) -> Tool:
     return given if isinstance(given, Tool) else Tool(given)
 
 
-def _told(error: str) -> Output:
-    said = error if len(error) <= MAX_TOOL_ERROR else error[:MAX_TOOL_ERROR] + "…"
-    return Output(f"error: {said}", is_error=True)
+def _failed_output(error: str) -> Output:
+    message = error if len(error) <= MAX_TOOL_ERROR else error[:MAX_TOOL_ERROR] + "…"
+    return Output(f"error: {message}", is_error=True)
 
 
 def _result_text(value: Any) -> str:
@@ -457,7 +457,7 @@ def _steps(
     results_of: Callable[[Loop[Any], Sequence[Call]], Any],
     on_message: Callable[[Any], object] | None,
 ) -> Steps[ToolRun[Any]]:
-    def tell() -> Steps[None]:
+    def report_messages() -> Steps[None]:
         for message in loop.new_messages():
             if on_message is not None:
                 yield on_message(message)
@@ -467,16 +467,16 @@ def _steps(
         try:
             calls = loop.take(answer)
         except ToolLoopError:
-            yield from tell()
+            yield from report_messages()
             raise
-        yield from tell()
+        yield from report_messages()
         if not calls and not loop.is_paused:
             return loop.done()
         for call, output in zip(calls, (yield results_of(loop, calls)), strict=True):
             loop.put(call, output)
-            yield from tell()
+            yield from report_messages()
         loop.end_round()
-        yield from tell()
+        yield from report_messages()
 
 
 def _asking(
@@ -484,7 +484,7 @@ def _asking(
     open_stream: Callable[..., Any] | None,
     on_event: Callable[[Any], object] | None,
 ) -> Callable[[Loop[Any]], Steps[Any]]:
-    """What asks for the next answer; it is streamed if somebody wants its events."""
+    """The call for the next answer; it is streamed if its events are needed."""
 
     def ask(loop: Loop[Any]) -> Steps[Any]:
         if on_event is None:

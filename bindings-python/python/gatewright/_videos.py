@@ -198,10 +198,10 @@ def _last(watch: VideoWatch, on_progress: OnProgress) -> VideoTask:
     while (latest := watch.next()) is not None:
         found = latest
         if on_progress is not None:
-            told: Any = on_progress(found)
-            if hasattr(told, "__await__"):
-                if hasattr(told, "close"):
-                    told.close()
+            outcome: Any = on_progress(found)
+            if hasattr(outcome, "__await__"):
+                if hasattr(outcome, "close"):
+                    outcome.close()
                 raise TypeError(
                     "on_progress of Client is a plain function; coroutine functions go with AsyncClient"
                 )
@@ -213,7 +213,7 @@ async def _last_async(watch: VideoWatch, on_progress: OnProgress) -> VideoTask:
     while (latest := await finish(watch.next_async(running_loop()))) is not None:
         found = latest
         if on_progress is not None:
-            told: Any = on_progress(found)
-            if hasattr(told, "__await__"):
-                await told
+            outcome: Any = on_progress(found)
+            if hasattr(outcome, "__await__"):
+                await outcome
     return found  # type: ignore[no-any-return]

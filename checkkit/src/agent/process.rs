@@ -102,25 +102,25 @@ pub(super) async fn run(call: &Call, limit: Duration) -> Result<ProcessExit, Not
 /// Reads an output while the program runs.
 struct Capture {
     task: JoinHandle<()>,
-    kept: Arc<Mutex<(Vec<u8>, bool)>>,
+    captured: Arc<Mutex<(Vec<u8>, bool)>>,
 }
 
 impl Capture {
     fn begin(output: Option<impl AsyncRead + Send + Unpin + 'static>) -> Self {
-        let kept = Arc::new(Mutex::new((Vec::new(), false)));
-        let shared = Arc::clone(&kept);
+        let captured = Arc::new(Mutex::new((Vec::new(), false)));
+        let shared = Arc::clone(&captured);
         let task = tokio::spawn(async move {
             let Some(mut output) = output else { return };
             let mut packet = vec![0; 16 << 10];
             // An unreadable output counts as ended.
             while let Ok(length @ 1..) = output.read(&mut packet).await {
-                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = MAX_OUTPUT_BYTES - kept.0.len();
-                kept.0.extend_from_slice(&packet[..length.min(room)]);
-                kept.1 |= length > room;
+                let mut captured = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = MAX_OUTPUT_BYTES - captured.0.len();
+                captured.0.extend_from_slice(&packet[..length.min(room)]);
+                captured.1 |= length > room;
             }
         });
-        Self { task, kept }
+        Self { task, captured }
     }
 
     /// The output, once it is closed, but after at most [`DRAIN`].
@@ -128,8 +128,8 @@ impl Capture {
         if timeout(DRAIN, &mut self.task).await.is_err() {
             self.task.abort();
         }
-        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        CapturedOutput { text: String::from_utf8_lossy(&kept.0).into_owned(), cut: kept.1 }
+        let output = std::mem::take(&mut *self.captured.lock().unwrap_or_else(PoisonError::into_inner));
+        CapturedOutput { text: String::from_utf8_lossy(&output.0).into_owned(), cut: output.1 }
     }
 }
 

@@ -43,11 +43,11 @@ impl Transcript {
 
     fn take(&mut self, kind: &str, event: &Value) {
         self.last_event = Some(kind.to_owned());
-        let said = |value: &Value| value["message"].as_str().map(str::to_owned);
+        let message_of = |value: &Value| value["message"].as_str().map(str::to_owned);
         match kind {
             "turn.completed" => self.usage = usage(&event["usage"]),
-            "turn.failed" => self.complaint = said(&event["error"]).or(self.complaint.take()),
-            "error" => self.complaint = said(event).or(self.complaint.take()),
+            "turn.failed" => self.complaint = message_of(&event["error"]).or(self.complaint.take()),
+            "error" => self.complaint = message_of(event).or(self.complaint.take()),
             _ if kind.starts_with("item.") => {
                 let item = event["item"]["type"].as_str().unwrap_or("none");
                 if !EXPECTED_ITEMS.contains(&item) {

@@ -74,18 +74,18 @@ pub(crate) async fn exchange(
     cell.assert(Category::ContentType, "content type", media_type, shown, verified);
     let encoding = answer.header("content-encoding").unwrap_or_else(|| "identity".to_owned());
     let plain = encoding.eq_ignore_ascii_case("identity") || encoding.is_empty();
-    if !cell.assert(Category::Protocol, "content encoding", "identity, as asked for", encoding, plain) {
+    if !cell.assert(Category::Protocol, "content encoding", "identity, as requested", encoding, plain) {
         return None;
     }
     Some((answer, failure))
 }
 
 fn refuse_status(cell: &mut Cell, answer: &Received) {
-    let told = ErrorBody::read(&answer.body[..answer.body.len().min(ERROR_BODY_BYTES)]);
+    let error_body = ErrorBody::read(&answer.body[..answer.body.len().min(ERROR_BODY_BYTES)]);
     let status = answer.status;
     let category =
         if (100..=599).contains(&status) { Category::of_status(status) } else { Category::Protocol };
-    let failure = Failure::reported(category, &format!("status {status}"), told);
+    let failure = Failure::reported(category, &format!("status {status}"), error_body);
     cell.fail("HTTP status", "200", status.to_string(), failure);
 }
 

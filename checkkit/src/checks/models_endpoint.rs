@@ -15,8 +15,8 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<
         return None;
     }
     if !list["error"].is_null() {
-        let told = ErrorBody::of_value(&list["error"]);
-        let failure = Failure::reported(Category::Response, "the response contains an error", told);
+        let error_body = ErrorBody::of_value(&list["error"]);
+        let failure = Failure::reported(Category::Response, "the response contains an error", error_body);
         cell.fail("error", "null or absent", brief(&list["error"]), failure);
     }
     let object = &list["object"];

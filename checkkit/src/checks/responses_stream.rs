@@ -63,14 +63,14 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
     for item in items {
         match item {
             Item::Event(event) => events.push(event),
-            // The standard ignores unknown fields, but a bare JSON document was meant to be data.
+            // The standard ignores unknown fields, but a bare JSON document was probably intended as data.
             Item::Unknown(line) if line.trim_start().starts_with(['{', '[']) => {
-                let told =
+                let error_body =
                     serde_json::from_str(&line).map(|value| ErrorBody::of_value(&value)).unwrap_or_default();
                 let failure = Failure::reported(
                     Category::Protocol,
                     "the stream contains JSON outside its events",
-                    told,
+                    error_body,
                 );
                 cell.fail("framing", "fields of an event stream", line, failure);
             }
@@ -279,8 +279,8 @@ fn untyped(cell: &mut Cell, number: u64, value: &Value) {
     if value["error"].is_null() {
         cell.assert(Category::Schema, &what, "a type", brief(value), false);
     } else {
-        let told = ErrorBody::of_value(value);
-        let failure = Failure::reported(Category::Response, "the stream contains an error", told);
+        let error_body = ErrorBody::of_value(value);
+        let failure = Failure::reported(Category::Response, "the stream contains an error", error_body);
         cell.fail(&what, "no error", value.to_string(), failure);
     }
 }
@@ -293,18 +293,19 @@ fn of_type(data: &str) -> String {
 
 /// A failure reported in the stream.
 fn refuse(cell: &mut Cell, kind: &str, value: &Value) {
-    let told = match kind {
+    let error_body = match kind {
         // {"type":"error","code":…,"message":…,"param":…}, or the same one level down; its `type` is not an error
         // type.
         "error" if value["error"].is_null() => {
-            let mut told = ErrorBody::of_value(value);
-            told.error_type = None;
-            told
+            let mut error_body = ErrorBody::of_value(value);
+            error_body.error_type = None;
+            error_body
         }
         "error" => ErrorBody::of_value(&value["error"]),
         _ => ErrorBody::of_value(&value["response"]["error"]),
     };
-    let mut failure = Failure::reported(Category::Response, &format!("the stream contains {kind}"), told);
+    let mut failure =
+        Failure::reported(Category::Response, &format!("the stream contains {kind}"), error_body);
     if let Some(reason) = value["response"]["incomplete_details"]["reason"].as_str() {
         failure.message.push_str(": ");
         failure.message.push_str(reason);

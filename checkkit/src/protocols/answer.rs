@@ -31,8 +31,8 @@ pub(super) fn read(cell: &mut Cell, protocol: ProbedProtocol, value: &Value) -> 
         return None;
     }
     if !value["error"].is_null() {
-        let told = ErrorBody::of_value(&value["error"]);
-        let failure = Failure::reported(Category::Response, "the answer contains an error", told);
+        let error_body = ErrorBody::of_value(&value["error"]);
+        let failure = Failure::reported(Category::Response, "the answer contains an error", error_body);
         cell.fail("error", "null or absent", brief(&value["error"]), failure);
     }
     let answer = match protocol {

@@ -21,7 +21,7 @@ const MAX_TOKENS: u32 = 1024;
 /// Maximum number of broken rules that are recorded of a stream: each event may break some.
 const MAX_BROKEN_RULES: usize = 50;
 
-/// A model, asked over a protocol.
+/// A model, called over a protocol.
 pub(super) struct Probe<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) protocol: ProbedProtocol,
@@ -129,9 +129,9 @@ impl Probe<'_> {
         let (plain, events) = decoded(&answer.body);
         let read = transcript(self.protocol.protocol(), plain.as_bytes());
         if read.failed {
-            let told = events.iter().find(|event| !event["error"].is_null());
-            let told = told.map(|event| ErrorBody::of_value(&event["error"])).unwrap_or_default();
-            let failure = Failure::reported(Category::Response, "the stream reports an error", told);
+            let error_body = events.iter().find(|event| !event["error"].is_null());
+            let error_body = error_body.map(|event| ErrorBody::of_value(&event["error"])).unwrap_or_default();
+            let failure = Failure::reported(Category::Response, "the stream reports an error", error_body);
             cell.fail("failure in the stream", "none", "an error", failure);
         }
         let found = events.len().to_string();
@@ -154,7 +154,7 @@ impl Probe<'_> {
         self.judge(cell, &ProtocolAnswer { text, calls: calls.collect() }, with_tool);
     }
 
-    /// Whether the answer is the one that was asked for.
+    /// Whether the answer is the requested one.
     fn judge(&self, cell: &mut Cell, answer: &ProtocolAnswer, with_tool: bool) {
         let token = self.context.token;
         if !with_tool {

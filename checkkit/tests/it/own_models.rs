@@ -113,7 +113,7 @@ async fn listed_id_that_holds_the_key_is_never_tested() {
 }
 
 #[tokio::test]
-async fn chosen_models_are_tested_whatever_is_listed() {
+async fn chosen_models_are_tested_even_if_unlisted() {
     let server = listing(list(&["gpt-5"])).await;
     let mut options = Options::new(server.url());
     options.models = vec!["model-terra".to_owned()];

@@ -89,10 +89,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let address = listener.local_addr().expect("bound");
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (kept, answer): (_, Answering) = (Arc::clone(&requests), Arc::new(answer));
+        let (recorded, answer): (_, Answering) = (Arc::clone(&requests), Arc::new(answer));
         let accepting = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(serve(socket, Arc::clone(&kept), Arc::clone(&answer)));
+                tokio::spawn(serve(socket, Arc::clone(&recorded), Arc::clone(&answer)));
             }
         });
         Self { address, requests, accepting }

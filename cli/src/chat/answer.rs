@@ -24,7 +24,7 @@ const MAX_ANSWER_BYTES: usize = 8 << 20;
 /// Why an answer is incomplete.
 pub(super) enum IncompleteAnswer {
     Call(Box<Error>),
-    /// It broke off after it had begun.
+    /// It broke off after it had started.
     Off(Box<Error>),
     Output(io::Error),
     /// It was not requested.
@@ -43,7 +43,7 @@ impl IncompleteAnswer {
     }
 }
 
-/// The status of an answer that has begun says nothing about why it broke off.
+/// The status of an answer that has started doesn't show why it broke off.
 fn broke_off(error: &Error) -> Failure {
     let after = error.received().map(|received| received.bytes).filter(|bytes| *bytes > 0);
     let after = after.map_or_else(String::new, |bytes| format!(" after {}", amount::bytes(bytes)));
@@ -73,13 +73,13 @@ impl From<io::Error> for IncompleteAnswer {
     }
 }
 
-/// Prints an answer to standard output, and ends its line even if it breaks off. `said`: the text received so far, even if
+/// Prints an answer to standard output, and ends its line even if it breaks off. `received`: the text so far, even if
 /// the answer breaks off or is dropped.
 pub(super) async fn print(
     client: &Client,
     protocol: ChatProtocol,
     request: &ChatCompletionRequest,
-    said: &mut String,
+    received: &mut String,
 ) -> Result<(), IncompleteAnswer> {
     let call = protocol.call(request, true)?;
     let mut out = AnswerOutput::new();
@@ -90,30 +90,30 @@ pub(super) async fn print(
             Ok(Some(pieces)) => {
                 for piece in pieces {
                     out.write(&piece)?;
-                    said.push_str(&piece);
+                    received.push_str(&piece);
                 }
             }
             Ok(None) => break,
             Err(error) => {
-                out.end_line(said)?;
+                out.end_line(received)?;
                 return Err(IncompleteAnswer::Off(Box::new(error)));
             }
         }
-        if said.len() > MAX_ANSWER_BYTES {
-            out.end_line(said)?;
-            say(&format!(
+        if received.len() > MAX_ANSWER_BYTES {
+            out.end_line(received)?;
+            print_message(&format!(
                 "the answer is longer than {}: the rest is omitted",
                 amount::bytes(MAX_ANSWER_BYTES as u64)
             ));
             return Ok(());
         }
     }
-    out.end_line(said)?;
+    out.end_line(received)?;
     let whole = stream.finish().await.map_err(|error| IncompleteAnswer::Off(Box::new(error)))?;
     // Its text is there, whatever form the rest has.
     let answer = protocol.read(&whole.body).ok();
     if answer.as_ref().is_some_and(is_cut) {
-        say("the answer was cut off at the model's token limit");
+        print_message("the answer was cut off at the model's token limit");
     }
     summary.show(client, &request.model, answer.and_then(|answer| answer.usage)).await;
     Ok(())
@@ -148,7 +148,7 @@ pub(super) async fn print_whole(
     out.write(&text)?;
     out.end_line(&text)?;
     if is_cut(&answer) {
-        say("the answer was cut off at the model's token limit");
+        print_message("the answer was cut off at the model's token limit");
     }
     summary.show(client, &request.model, answer.usage).await;
     Ok(())
@@ -209,9 +209,9 @@ impl AnswerOutput {
     }
 
     /// Writes the pending word, and ensures that the next output starts on a new line.
-    fn end_line(&mut self, said: &str) -> io::Result<()> {
+    fn end_line(&mut self, received: &str) -> io::Result<()> {
         self.finish()?;
-        if !said.is_empty() && !said.ends_with('\n') {
+        if !received.is_empty() && !received.ends_with('\n') {
             writeln!(self.out)?;
         }
         Ok(())

@@ -93,7 +93,7 @@ impl Conversation {
             };
             was_interrupted = false;
             match commands::read(&line) {
-                Err(problem) => say(&problem),
+                Err(problem) => print_message(&problem),
                 Ok(line) => {
                     if self.take(line, &mut editor, &mut interrupts).await? == NextStep::Leave {
                         return Ok(0);
@@ -135,7 +135,7 @@ impl Conversation {
                 Ok(()) => {
                     self.note(&format!("conversation saved to {}", visible(&file.display().to_string())))?;
                 }
-                Err(failure) => say(failure.message()),
+                Err(failure) => print_message(failure.message()),
             },
             Line::Help => self.help()?,
             Line::Quit => return Ok(NextStep::Leave),
@@ -148,34 +148,36 @@ impl Conversation {
         self.turns.push((Speaker::User, prompt));
         if self.size() > MAX_PROMPT_BYTES {
             self.turns.pop();
-            say(&format!(
+            print_message(&format!(
                 "the conversation is longer than {}: /clear starts a new one",
                 amount::bytes(MAX_PROMPT_BYTES)
             ));
             return Ok(());
         }
-        // An earlier signal is not meant for this answer.
+        // An earlier signal is not for this answer.
         while interrupts.next().now_or_never().is_some() {}
         let request = self.request();
-        let mut said = String::new();
+        let mut received = String::new();
         let answered = tokio::select! {
-            answered = answer::print(&self.client, self.protocol, &request, &mut said) => Some(answered),
+            answered = answer::print(&self.client, self.protocol, &request, &mut received) => Some(answered),
             () = interrupts.next() => None,
         };
         match answered {
             Some(Ok(())) => {}
             Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
-            Some(Err(broken)) => say(broken.into_failure(&self.client, &self.model).await.message()),
+            Some(Err(broken)) => {
+                print_message(broken.into_failure(&self.client, &self.model).await.message())
+            }
             None => {
-                begin_line(&said)?;
+                begin_line(&received)?;
                 self.note("stopped")?;
             }
         }
-        if said.is_empty() {
+        if received.is_empty() {
             // There was no answer: the prompt may be sent again.
             self.turns.pop();
         } else {
-            self.turns.push((Speaker::Assistant, said));
+            self.turns.push((Speaker::Assistant, received));
         }
         writeln!(io::stdout())?;
         Ok(())
@@ -233,7 +235,7 @@ impl Conversation {
                 let plain = ids.into_iter().filter(|id| visible(id) == id.as_str());
                 editor.offer(plain.take(MAX_OFFERED).collect());
             }
-            Err(error) => say(Failure::from(error).message()),
+            Err(error) => print_message(Failure::from(error).message()),
         }
         Ok(())
     }
@@ -264,8 +266,8 @@ impl Conversation {
         if let Some(system) = &self.system {
             _ = write!(text, "\n## system\n\n{system}\n");
         }
-        for (speaker, said) in &self.turns {
-            _ = write!(text, "\n## {}\n\n{}\n", speaker.role(), said.trim_end());
+        for (speaker, text_of_turn) in &self.turns {
+            _ = write!(text, "\n## {}\n\n{}\n", speaker.role(), text_of_turn.trim_end());
         }
         text
     }
@@ -302,8 +304,8 @@ fn talks(model: &Model) -> bool {
 }
 
 /// Ensures that the next output starts on a new line.
-fn begin_line(said: &str) -> io::Result<()> {
-    if !said.is_empty() && !said.ends_with('\n') {
+fn begin_line(received: &str) -> io::Result<()> {
+    if !received.is_empty() && !received.ends_with('\n') {
         writeln!(io::stdout())?;
     }
     Ok(())

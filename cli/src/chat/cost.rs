@@ -54,9 +54,9 @@ struct TokenPrice {
 pub(super) async fn cost(client: &Client, model: &str, usage: Usage) -> Option<String> {
     let answer = tokio::time::timeout(WAIT, client.call(Call::new(&SESSION))).await.ok()?.ok()?;
     let session: ConsoleSession = serde_json::from_slice(&answer.body).ok()?;
-    let is_meant =
+    let is_named =
         |known: &&PricedModel| known.id == model || known.aliases.iter().any(|alias| alias == model);
-    let cost = session.models.iter().find(is_meant)?.price.as_ref()?.cost(usage);
+    let cost = session.models.iter().find(is_named)?.price.as_ref()?.cost(usage);
     let currency = session.currency.map(|currency| format!(" {}", visible(&currency)));
     Some(format!("{}{}", amount(cost), currency.unwrap_or_default()))
 }

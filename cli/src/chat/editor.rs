@@ -75,7 +75,7 @@ impl LineEditor {
         });
         match opened {
             Ok(place) => self.history = Some(place),
-            Err(error) => say(&format!("history is disabled: {error}")),
+            Err(error) => print_message(&format!("history is disabled: {error}")),
         }
     }
 
@@ -108,7 +108,7 @@ impl LineEditor {
         if let Some(place) = self.history.as_ref().filter(|_| is_new)
             && let Err(error) = self.editor.append_history(place)
         {
-            say(&format!("history is disabled: {error}"));
+            print_message(&format!("history is disabled: {error}"));
             self.history = None;
         }
     }

@@ -20,7 +20,7 @@ pub(crate) enum Mode {
 
 /// The protocols of `--protocols`, in the order of the document.
 ///
-/// Errors: a name that is none of them, nor `all`.
+/// Errors: a name that is neither one of them nor `all`.
 pub(crate) fn protocols(names: &[String]) -> Result<Vec<ProbedProtocol>, Failure> {
     let known = ProbedProtocol::ALL.map(ProbedProtocol::name);
     if let Some(other) = names.iter().find(|name| *name != ALL_PROTOCOLS && !known.contains(&name.as_str())) {

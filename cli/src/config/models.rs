@@ -52,13 +52,13 @@ pub(super) async fn run(arguments: Models) -> Exit {
     for offer in &offers {
         match &offer.models {
             Err(why) => {
-                say(&format!("upstream {:?} returned no model list: {why}", offer.upstream));
+                print_message(&format!("upstream {:?} returned no model list: {why}", offer.upstream));
                 code = FAILED;
             }
             Ok(models) => {
                 for (model, target) in targets(&config, &offer.upstream) {
                     if !models.iter().any(|offered| offered == target) {
-                        say(&format!(
+                        print_message(&format!(
                             "upstream {:?} does not list {target:?}, a target of model {model:?}",
                             offer.upstream
                         ));

@@ -56,7 +56,7 @@ pub(super) struct Rollback {
     place: OperatorTarget,
 }
 
-/// What is said of a change.
+/// The note that is stored with a change.
 #[derive(Debug, Args)]
 struct Change {
     /// Author of the change, for the history [default: your user name]
@@ -92,14 +92,14 @@ pub(super) async fn push(arguments: Push) -> Exit {
         return Ok(FAILED);
     }
     let pushed = place.open_or_create().await?.push_config(change.of(Some(document), None)).await?;
-    tell(&pushed);
+    print_result(&pushed);
     Ok(0)
 }
 
 pub(super) async fn rollback(arguments: Rollback) -> Exit {
     let Rollback { revision, change, place } = arguments;
     let pushed = place.open().await?.push_config(change.of(None, Some(revision))).await?;
-    tell(&pushed);
+    print_result(&pushed);
     Ok(0)
 }
 
@@ -141,16 +141,16 @@ fn read(file: &Path) -> Result<String, Failure> {
     Ok(document)
 }
 
-fn tell(pushed: &ConfigPushed) {
+fn print_result(pushed: &ConfigPushed) {
     for warning in &pushed.warnings {
-        say(&format!("warning: {}", visible(warning)));
+        print_message(&format!("warning: {}", visible(warning)));
     }
     let revision = pushed.revision;
     if pushed.new {
-        say(&format!(
+        print_message(&format!(
             "published revision {revision}; gateways with store.shared_config apply it within two seconds"
         ));
     } else {
-        say(&format!("nothing to publish: the document is the same as revision {revision}"));
+        print_message(&format!("nothing to publish: the document is the same as revision {revision}"));
     }
 }

@@ -70,11 +70,11 @@ pub(super) fn text(finding: &Finding, paint: Paint) -> String {
             .collect::<Vec<_>>()
             .join("\n                     ")
     };
-    let mut told = format!("{word}  {name}  {}\n", indented(found));
+    let mut shown = format!("{word}  {name}  {}\n", indented(found));
     if !advice.is_empty() {
-        _ = writeln!(told, "                     → {}", indented(advice));
+        _ = writeln!(shown, "                     → {}", indented(advice));
     }
-    told
+    shown
 }
 
 /// All findings, for programs.

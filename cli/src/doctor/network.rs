@@ -198,8 +198,8 @@ async fn resolve(
     };
     let began = Instant::now();
     let fail = |why: String| {
-        let told = format!("{}{name} has no address: {why}", peer.shown());
-        Finding::new("name", FindingLevel::Fail, told).advise(peer.advise_name())
+        let message = format!("{}{name} has no address: {why}", peer.shown());
+        Finding::new("name", FindingLevel::Fail, message).advise(peer.advise_name())
     };
     let found = match timeout(limit, tokio::net::lookup_host((name, port))).await {
         Err(_) => return Err(fail(format!("no answer within {}", amount::time(limit)))),
@@ -210,13 +210,13 @@ async fn resolve(
         return Err(fail("DNS has none".to_owned()));
     }
     let shown: Vec<String> = found.iter().map(|address| address.ip().to_string()).collect();
-    let told = format!(
+    let message = format!(
         "{}{name} resolves to {} ({})",
         peer.shown(),
         shown.join(", "),
         amount::time(began.elapsed())
     );
-    Ok((Some(Finding::new("name", FindingLevel::Ok, told)), found))
+    Ok((Some(Finding::new("name", FindingLevel::Ok, message)), found))
 }
 
 /// A connection to the first address that accepts one. Errors: none does.
@@ -232,16 +232,16 @@ async fn connect(
     for address in addresses {
         let why = match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                let told = format!(
+                let message = format!(
                     "{}{address} accepts connections ({})",
                     peer.shown(),
                     amount::time(began.elapsed())
                 );
                 let finding = if refused.is_empty() {
-                    Finding::new("connection", FindingLevel::Ok, told)
+                    Finding::new("connection", FindingLevel::Ok, message)
                 } else {
-                    let told = format!("{told}, but {}", refused.join("; "));
-                    Finding::new("connection", FindingLevel::Warn, told)
+                    let message = format!("{message}, but {}", refused.join("; "));
+                    Finding::new("connection", FindingLevel::Warn, message)
                         .advise("calls try each address in turn, which takes time: fix the failing ones")
                 };
                 return Ok((finding, Box::new(stream)));
@@ -254,6 +254,6 @@ async fn connect(
         };
         refused.push(format!("{address}: {why}"));
     }
-    let told = format!("{}{}", peer.shown(), refused.join("\n"));
-    Err(Finding::new("connection", FindingLevel::Fail, told).advise(peer.advise_connection(is_silent)))
+    let message = format!("{}{}", peer.shown(), refused.join("\n"));
+    Err(Finding::new("connection", FindingLevel::Fail, message).advise(peer.advise_connection(is_silent)))
 }

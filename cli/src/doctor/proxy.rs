@@ -54,8 +54,8 @@ pub(super) async fn tunnel(
         Err(_) => Err(fail(format!("no answer within {}", amount::time(limit)))),
         Ok(Err(error)) => Err(fail(error.to_string())),
         Ok(Ok(stream)) => {
-            let told = format!("the proxy connects to {to}");
-            Ok((Finding::new("tunnel", FindingLevel::Ok, told), stream))
+            let message = format!("the proxy connects to {to}");
+            Ok((Finding::new("tunnel", FindingLevel::Ok, message), stream))
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::models::{kind, protocols, unless_known};
 use crate::target::Target;
 
 /// A larger clock difference is reported, …
-const SKEW_TOLD: Duration = Duration::from_secs(30);
+const SKEW_REPORTED: Duration = Duration::from_secs(30);
 /// … and from here on, webhook signatures are rejected.
 const SKEW_REFUSED: Duration = Duration::from_mins(5);
 /// Maximum number of tokens in a call's answer.
@@ -82,12 +82,12 @@ impl Gateway<'_> {
         arguments: &DoctorArguments,
         examined: &mut DoctorReport,
     ) -> io::Result<()> {
-        let asked = SystemTime::now();
+        let sent = SystemTime::now();
         match self.client.call(Call::new(&LIST_MODELS)).await {
             Ok(answer) => {
-                let told = format!("answers in {}", amount::time(answer.elapsed));
-                examined.add(Finding::new("gateway", FindingLevel::Ok, told))?;
-                examined.add(clock(Some(&answer.headers), asked))?;
+                let message = format!("answers in {}", amount::time(answer.elapsed));
+                examined.add(Finding::new("gateway", FindingLevel::Ok, message))?;
+                examined.add(clock(Some(&answer.headers), sent))?;
                 let is_set = std::env::var_os(API_KEY_VARIABLE).is_some_and(|key| !key.is_empty());
                 let key = if is_set { API_KEY_VARIABLE } else { "the saved key of this gateway" };
                 examined.add(Finding::new("key", FindingLevel::Ok, format!("{key} is accepted")))?;
@@ -101,7 +101,7 @@ impl Gateway<'_> {
             }
             Err(error) => {
                 if let Some(headers) = error.headers() {
-                    examined.add(clock(Some(headers), asked))?;
+                    examined.add(clock(Some(headers), sent))?;
                 }
                 let name = if wants_key(&error) { "key" } else { "gateway" };
                 examined.add(self.refused(name, &error))?;
@@ -112,13 +112,13 @@ impl Gateway<'_> {
 
     /// Examines everything that a gateway reveals without a key: that it runs, and its time.
     pub(super) async fn examine_without_key(&self, examined: &mut DoctorReport) -> io::Result<()> {
-        let (asked, began) = (SystemTime::now(), Instant::now());
+        let (sent, began) = (SystemTime::now(), Instant::now());
         let answer = self.client.call(Call::new(&LIST_MODELS)).await;
         let time = amount::time(began.elapsed());
         let (finding, headers) = match answer {
             Ok(answer) => {
-                let told = format!("answers in {time}, and requires no key");
-                let finding = Finding::new("gateway", FindingLevel::Ok, told)
+                let message = format!("answers in {time}, and requires no key");
+                let finding = Finding::new("gateway", FindingLevel::Ok, message)
                     .advise(format!("the clients still need one: set {API_KEY_VARIABLE} to any text"));
                 (finding, Some(answer.headers))
             }
@@ -136,7 +136,7 @@ impl Gateway<'_> {
             }
         };
         examined.add(finding)?;
-        examined.add(clock(headers.as_ref(), asked))?;
+        examined.add(clock(headers.as_ref(), sent))?;
         for name in ["models", "protocols"] {
             examined.add(Finding::new(name, FindingLevel::Skip, "the gateway lists them only with a key"))?;
         }
@@ -171,8 +171,8 @@ impl Gateway<'_> {
             };
             let finding = match self.client.call(small(protocol, model)).await {
                 Ok(answer) => {
-                    let told = format!("{model} answers in {}", amount::time(answer.elapsed));
-                    Finding::new(protocol, FindingLevel::Ok, told)
+                    let message = format!("{model} answers in {}", amount::time(answer.elapsed));
+                    Finding::new(protocol, FindingLevel::Ok, message)
                 }
                 // All protocols report an unlisted model as unknown.
                 Err(error)
@@ -224,17 +224,19 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
         Ok(ahead) => (ahead, true),
         Err(behind) => (behind.duration(), false),
     };
-    let told = format!(
+    let message = format!(
         "this machine's clock is {} {} the gateway's",
         amount::time(apart),
         if is_ahead { "ahead of" } else { "behind" }
     );
     // Its time is in whole seconds, and the response took a while.
     match apart {
-        apart if apart < SKEW_TOLD => Finding::new("clock", FindingLevel::Ok, "agrees with the gateway's"),
-        apart if apart < SKEW_REFUSED => Finding::new("clock", FindingLevel::Warn, told)
+        apart if apart < SKEW_REPORTED => {
+            Finding::new("clock", FindingLevel::Ok, "agrees with the gateway's")
+        }
+        apart if apart < SKEW_REFUSED => Finding::new("clock", FindingLevel::Warn, message)
             .advise("synchronize both clocks with a time server"),
-        _ => Finding::new("clock", FindingLevel::Fail, told).advise(
+        _ => Finding::new("clock", FindingLevel::Fail, message).advise(
             "synchronize both clocks with a time server: certificates and webhook signatures depend on them",
         ),
     }

@@ -88,20 +88,20 @@ fn variables(set: BTreeSet<String>) -> Finding {
     let known = known();
     let (known_ones, unknown): (Vec<String>, Vec<String>) =
         set.into_iter().partition(|name| known.contains(name));
-    let told = match known_ones.as_slice() {
+    let message = match known_ones.as_slice() {
         [] => format!("no {OURS}… variable is set"),
         names => format!("set: {}", names.join(", ")),
     };
     // A configuration file may use its own variables; one that is almost ours is a typo.
     let slip = unknown.iter().find_map(|name| Some((name, similar_name(name, &known)?)));
     match slip {
-        None => Finding::new("variables", FindingLevel::Ok, told),
-        Some((name, meant)) => Finding::new(
+        None => Finding::new("variables", FindingLevel::Ok, message),
+        Some((name, suggestion)) => Finding::new(
             "variables",
             FindingLevel::Warn,
-            format!("{told}; {name} is set, but nothing reads it"),
+            format!("{message}; {name} is set, but nothing reads it"),
         )
-        .advise(format!("did you mean {meant}?")),
+        .advise(format!("did you mean {suggestion}?")),
     }
 }
 
@@ -123,8 +123,8 @@ fn configuration() -> (Finding, Option<PathBuf>) {
 /// This program contains no gateway, so it can't check the file.
 #[cfg(not(feature = "server"))]
 fn read(file: &Path) -> (Finding, Option<PathBuf>) {
-    let told = format!("{} is here; `gatewright config check` validates it", file.display());
-    (Finding::new("configuration", FindingLevel::Ok, told), None)
+    let message = format!("{} is here; `gatewright config check` validates it", file.display());
+    (Finding::new("configuration", FindingLevel::Ok, message), None)
 }
 
 #[cfg(feature = "server")]
@@ -133,19 +133,21 @@ fn read(file: &Path) -> (Finding, Option<PathBuf>) {
     match ConfigFile::check(file) {
         Err(problems) => {
             let problems: Vec<String> = problems.to_string().lines().map(str::to_owned).collect();
-            let mut told = problems[..problems.len().min(MAX_PROBLEMS)].join("\n");
+            let mut message = problems[..problems.len().min(MAX_PROBLEMS)].join("\n");
             if problems.len() > MAX_PROBLEMS {
-                told.push_str("\n…");
+                message.push_str("\n…");
             }
             let advice = format!("fix {shown}; `gatewright config check` lists every problem");
-            (Finding::new("configuration", FindingLevel::Fail, told).advise(advice), None)
+            (Finding::new("configuration", FindingLevel::Fail, message).advise(advice), None)
         }
         Ok(read) => {
-            let told = format!("{shown} is valid: {}", read.config.offer());
+            let message = format!("{shown} is valid: {}", read.config.offer());
             let finding = match read.warnings.first() {
-                None => Finding::new("configuration", FindingLevel::Ok, told),
-                Some(first) => Finding::new("configuration", FindingLevel::Warn, format!("{told}\n{first}"))
-                    .advise("`gatewright config check` lists every warning"),
+                None => Finding::new("configuration", FindingLevel::Ok, message),
+                Some(first) => {
+                    Finding::new("configuration", FindingLevel::Warn, format!("{message}\n{first}"))
+                        .advise("`gatewright config check` lists every warning")
+                }
             };
             (finding, read.config.data)
         }

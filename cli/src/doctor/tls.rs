@@ -56,8 +56,8 @@ impl Tls<'_> {
                 .advise("the port may not speak TLS: check the address")),
             Ok(Err(error)) => {
                 let refused = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
-                let told = format!("the handshake failed: {error}{}", shown(&chain, now));
-                Err(fail(told).advise(advice(refused, is_behind_proxy)))
+                let message = format!("the handshake failed: {error}{}", shown(&chain, now));
+                Err(fail(message).advise(advice(refused, is_behind_proxy)))
             }
             Ok(Ok(stream)) => {
                 let version = match stream.get_ref().1.protocol_version() {
@@ -65,11 +65,11 @@ impl Tls<'_> {
                     Some(rustls::ProtocolVersion::TLSv1_2) => "TLS 1.2",
                     _ => "TLS",
                 };
-                let told = format!("{version}, and the certificate is trusted{}", shown(&chain, now));
+                let message = format!("{version}, and the certificate is trusted{}", shown(&chain, now));
                 let finding = match days_left(&chain, now) {
-                    Some(days) if days < SOON_DAYS => Finding::new(name, FindingLevel::Warn, told)
+                    Some(days) if days < SOON_DAYS => Finding::new(name, FindingLevel::Warn, message)
                         .advise(format!("renew the certificate: calls fail in {days} days")),
-                    _ => Finding::new(name, FindingLevel::Ok, told),
+                    _ => Finding::new(name, FindingLevel::Ok, message),
                 };
                 Ok((finding, Box::new(stream)))
             }

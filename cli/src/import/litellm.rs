@@ -244,8 +244,8 @@ impl LitellmImport {
             return None;
         }
         // LiteLLM may take the other one from its own price list.
-        for (told, side) in [(input, "input"), (output, "output")] {
-            if told.is_none() {
+        for (side_price, side) in [(input, "input"), (output, "output")] {
+            if side_price.is_none() {
                 self.note(format!(
                     "the model {model} has no {side}_cost_per_token, so its {side} counts as free: add it to the price"
                 ));

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &LocalKeysArguments) -> Exit {
         }
         for (name, saved) in [(API_KEY_VARIABLE, client), (ADMIN_KEY_VARIABLE, admin)] {
             if let Some(LocalKey { key, file, .. }) = saved {
-                // For a shell: somebody may have put another key there.
+                // For a shell, which may already have another key.
                 let quoted = key.expose().replace('\'', "'\\''");
                 writeln!(out, "# {}\nexport {name}='{quoted}'", file.display())?;
             }

@@ -180,11 +180,17 @@ mod tests {
             .expect("a row")
         };
         let mine = key(&json!({}));
-        let told = |usage: &[UsageRow]| used(of(&mine, usage));
-        assert_eq!(told(&[row("key_2", 1, 0)]), "-");
-        assert_eq!(told(&[row("key_2", 1, 0), row("key_1", 1, 0)]), "1 request, 123 tokens, cost 0.500000");
-        assert_eq!(told(&[row("key_1", 2, 1)]), "2 requests, 123 tokens, cost 0.500000 without 1 unpriced");
-        assert_eq!(told(&[row("key_1", 2, 2)]), "2 requests, 123 tokens");
+        let shown_usage = |usage: &[UsageRow]| used(of(&mine, usage));
+        assert_eq!(shown_usage(&[row("key_2", 1, 0)]), "-");
+        assert_eq!(
+            shown_usage(&[row("key_2", 1, 0), row("key_1", 1, 0)]),
+            "1 request, 123 tokens, cost 0.500000"
+        );
+        assert_eq!(
+            shown_usage(&[row("key_1", 2, 1)]),
+            "2 requests, 123 tokens, cost 0.500000 without 1 unpriced"
+        );
+        assert_eq!(shown_usage(&[row("key_1", 2, 2)]), "2 requests, 123 tokens");
         assert_eq!(object(&mine, &[row("key_1", 2, 1)])["usage_this_month"]["output_tokens"], 23);
         assert_eq!(object(&mine, &[])["usage_this_month"]["requests"], 0);
     }

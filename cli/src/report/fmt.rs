@@ -26,12 +26,12 @@ pub(super) fn run(arguments: &FmtArguments) -> Exit {
         match one(file, arguments.check, &validator) {
             Ok(true) => {}
             Ok(false) => {
-                say(&format!("{} is not in canonical form", title(&file.to_string_lossy())));
+                print_message(&format!("{} is not in canonical form", title(&file.to_string_lossy())));
                 code = code.max(FAILED);
             }
             // The remaining files are still formatted.
             Err(Failure::Usage(message)) => {
-                say(&message);
+                print_message(&message);
                 code = USAGE;
             }
             Err(failure) => return Err(failure),

@@ -239,5 +239,5 @@ fn no_document() -> io::Error {
 
 /// Reports on standard error that an input cannot be read.
 pub(super) fn say_unreadable(name: &str, error: &io::Error) {
-    say(&format!("cannot read {}: {error}", title(name)));
+    print_message(&format!("cannot read {}: {error}", title(name)));
 }

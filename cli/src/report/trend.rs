@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &TrendArguments) -> Exit {
             Ok(Ok(report)) => trend.add(&judged.key, &report),
             Ok(Err(why)) => trend.refuse(&judged.key, &why),
             Err(error) => {
-                say(&format!("cannot read {}: {error}", judged.key));
+                print_message(&format!("cannot read {}: {error}", judged.key));
                 trend.refuse(&judged.key, &error.to_string());
                 code = USAGE;
             }

@@ -39,7 +39,7 @@ impl Registration {
         // The id of a process is used again, also after a restart of the machine.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let file = folder.join(format!("{}-{now}.{EXTENSION}", gateway.process));
-        // Locked before the file is there: whoever finds the file finds the lock.
+        // Locked before the file is there: a process that finds the file finds the lock.
         let lock = private().open(file.with_extension(LOCK_EXTENSION))?;
         lock.lock()?;
         let registration = Self { file, _lock: lock };

@@ -26,7 +26,7 @@ pub(super) struct Announcement {
     /// A model for the example; `None`: there is no text model.
     model: Option<String>,
     data: Option<PathBuf>,
-    /// Whether receivers of webhooks may be on this machine: somebody is about to write one.
+    /// Whether receivers of webhooks are likely on this machine, because they are in development.
     has_private_webhooks: bool,
 }
 
@@ -65,7 +65,7 @@ impl Origins {
 
     /// Whether the user can know the key for clients only from the output.
     fn shows_key(&self) -> bool {
-        self.key.is_none() && self.local_keys.client.as_ref().is_none_or(|kept| kept.is_new)
+        self.key.is_none() && self.local_keys.client.as_ref().is_none_or(|local| local.is_new)
     }
 }
 
@@ -95,11 +95,12 @@ impl Announcement {
     pub(super) fn print_json(gateway: &Gateway, origins: &Origins) -> io::Result<()> {
         let shown = |text, origin| (origin != Some(Origin::ConfigFile)).then_some(text);
         let secret = gateway.webhook_secret().expose();
-        let is_told = origins.webhook_secret == Some(Origin::CommandLine) || gateway.webhook_secret_is_new();
+        let is_printed =
+            origins.webhook_secret == Some(Origin::CommandLine) || gateway.webhook_secret_is_new();
         let ready = serde_json::json!({
             "listening": gateway.url(),
             "key": shown(gateway.key().expose(), origins.key),
-            "webhook_secret": is_told.then_some(secret.as_str()),
+            "webhook_secret": is_printed.then_some(secret.as_str()),
         });
         let mut out = io::stdout().lock();
         writeln!(out, "{ready}")?;
@@ -129,15 +130,15 @@ impl Announcement {
         } else {
             "; for others, it needs --data or an admin key"
         };
-        let mut told = vec![("Keys", format!("{}{others}", origins.keys())), ("Store", self.store(gateway))];
+        let mut lines = vec![("Keys", format!("{}{others}", origins.keys())), ("Store", self.store(gateway))];
         if cfg!(feature = "console") {
-            told.push(("Console", format!("{}/ (in a browser)", gateway.url())));
+            lines.push(("Console", format!("{}/ (in a browser)", gateway.url())));
         }
         // A secret in the configuration or a variable is already known to its receivers.
         if origins.webhook_secret.is_none() {
-            told.push(("Webhooks", webhooks(gateway)));
+            lines.push(("Webhooks", webhooks(gateway)));
         }
-        for (title, what) in told.iter().chain(&self.on) {
+        for (title, what) in lines.iter().chain(&self.on) {
             let line = format!("  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what));
             _ = writeln!(out, "{}", wrapped(&line, TITLE_WIDTH, width));
         }
@@ -178,7 +179,7 @@ impl Announcement {
             // A key that was supplied is already known to its users.
             _ = writeln!(out, "  export GATEWRIGHT_BASE_URL={url}  # and set GATEWRIGHT_API_KEY to the key");
         }
-        if let Some(admin) = origins.local_keys.admin.as_ref().filter(|kept| kept.is_new) {
+        if let Some(admin) = origins.local_keys.admin.as_ref().filter(|local| local.is_new) {
             _ = writeln!(out, "  export GATEWRIGHT_SERVE_ADMIN_KEY={}  # for operators", admin.key.expose());
         }
         if let Some(model) = &self.model {
@@ -340,12 +341,12 @@ mod tests {
         assert_eq!(unused_providers(|_| None), None);
         assert_eq!(unused_providers(|_| Some(OsString::new())), None, "empty variables count as unset");
         let one = unused_providers(|name| (name == "OPENAI_API_KEY").then(|| "k".into()));
-        let told = "OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it";
-        assert_eq!(one.as_deref(), Some(told));
+        let expected = "OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it";
+        assert_eq!(one.as_deref(), Some(expected));
         let two = |name: &str| ["GEMINI_API_KEY", "ANTHROPIC_API_KEY"].contains(&name).then(|| "k".into());
-        let told = "ANTHROPIC_API_KEY and GEMINI_API_KEY are set: `gatewright serve --provider anthropic --provider gemini` \
+        let expected = "ANTHROPIC_API_KEY and GEMINI_API_KEY are set: `gatewright serve --provider anthropic --provider gemini` \
                     uses them";
-        assert_eq!(unused_providers(two).as_deref(), Some(told));
+        assert_eq!(unused_providers(two).as_deref(), Some(expected));
     }
 
     #[test]

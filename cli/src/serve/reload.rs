@@ -67,25 +67,27 @@ impl Reloading {
             match reloaded {
                 Ok((config, warnings, reloaded)) => {
                     for warning in warnings {
-                        say(&format!("warning: {warning}"));
+                        print_message(&format!("warning: {warning}"));
                     }
-                    say(&format!("reloaded {path}: {}", config.offer()));
+                    print_message(&format!("reloaded {path}: {}", config.offer()));
                     if !reloaded.replaced.is_empty() {
                         let keys = reloaded.replaced.join(", ");
-                        say(&format!("replaced keys, whose old values are now rejected: {keys}"));
+                        print_message(&format!("replaced keys, whose old values are now rejected: {keys}"));
                     }
                     if !reloaded.removed.is_empty() {
                         let keys = reloaded.removed.join(", ");
-                        say(&format!("removed keys, which are now rejected: {keys}"));
+                        print_message(&format!("removed keys, which are now rejected: {keys}"));
                     }
                     if !reloaded.waiting.is_empty() {
                         let keys = reloaded.waiting.join(", ");
-                        say(&format!("changes that take effect only after a restart: {keys}"));
+                        print_message(&format!("changes that take effect only after a restart: {keys}"));
                     }
                 }
                 Err(ReloadError { why, place }) => {
                     self.control.mark_stale(place);
-                    say(&format!("{why}\ncannot reload {path}: the previous configuration stays in use"));
+                    print_message(&format!(
+                        "{why}\ncannot reload {path}: the previous configuration stays in use"
+                    ));
                 }
             }
         }

@@ -30,8 +30,8 @@ pub(crate) async fn run(arguments: ListenArguments) -> Exit {
         |error: io::Error| Failure::Failed(format!("cannot listen on {}: {error}", arguments.listen));
     let listener = TcpListener::bind(&arguments.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    say(&format!("verifying and printing notifications sent to http://{address}/; Ctrl-C stops"));
-    say("to deliver to this machine, a gateway must run with --allow-private-webhooks");
+    print_message(&format!("verifying and printing notifications sent to http://{address}/; Ctrl-C stops"));
+    print_message("to deliver to this machine, a gateway must run with --allow-private-webhooks");
     let limit = DefaultBodyLimit::max(MAX_WEBHOOK_BODY_BYTES);
     let router = Router::new().fallback(receive).layer(limit).with_state(secrets);
     axum::serve(listener, router).await.map_err(failed)?;
@@ -44,12 +44,12 @@ async fn receive(State(secrets): State<Arc<Vec<Secret>>>, headers: HeaderMap, bo
             let mut out = io::stdout().lock();
             match writeln!(out, "{record}").and_then(|()| out.flush()) {
                 Ok(()) => StatusCode::NO_CONTENT,
-                // Nobody reads the output, so the gateway must retry.
+                // The output is closed, so the gateway must retry.
                 Err(_) => StatusCode::SERVICE_UNAVAILABLE,
             }
         }
         Err(error) => {
-            say(&format!("rejected: {error}"));
+            print_message(&format!("rejected: {error}"));
             StatusCode::UNAUTHORIZED
         }
     }

@@ -44,7 +44,7 @@ impl ByFile {
     }
 
     /// The next line of standard error.
-    fn says(&self) -> String {
+    fn next_line(&self) -> String {
         self.log.recv_timeout(PATIENCE).expect("a line")
     }
 
@@ -129,13 +129,13 @@ fn check_describes_files_as_json() {
     command.args(["config", "check", "--json", "right.toml", "wrong.toml"]).current_dir(folder.path());
     let output = command.env("MY_KEY", "sk-canary-of-the-file-1").output().expect("the program starts");
     assert_eq!(output.status.code(), Some(1));
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&told[0]["file"], &told[0]["valid"]), (&"right.toml".into(), &true.into()));
-    assert_eq!(told[0]["problems"], Value::Array(Vec::new()));
-    assert_eq!(told[1]["valid"], false);
-    let problems = told[1]["problems"].as_array().expect("a list");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report[0]["file"], &report[0]["valid"]), (&"right.toml".into(), &true.into()));
+    assert_eq!(report[0]["problems"], Value::Array(Vec::new()));
+    assert_eq!(report[1]["valid"], false);
+    let problems = report[1]["problems"].as_array().expect("a list");
     let unknown = problems.iter().find(|problem| problem["key"] == "upstreams.one.knid").expect("the key");
-    assert_eq!((&unknown["line"], &unknown["column"]), (&6.into(), &1.into()), "{told}");
+    assert_eq!((&unknown["line"], &unknown["column"]), (&6.into(), &1.into()), "{report}");
     assert_eq!(unknown["message"], "unknown key; did you mean kind?");
 }
 
@@ -188,18 +188,18 @@ fn changed_file_is_reloaded_and_a_broken_one_ignored() {
 
     std::fs::write(&file, RIGHT.replace("kind", "knid")).expect("written");
     let missing = "the key kind is missing: set it to the upstream's protocol, or set provider";
-    assert_eq!(gateway.says(), format!("gatewright: {name}:5:12: upstreams.one: {missing}"));
+    assert_eq!(gateway.next_line(), format!("gatewright: {name}:5:12: upstreams.one: {missing}"));
     let unknown = format!("{name}:6:1: upstreams.one.knid: unknown key; did you mean kind?");
-    assert_eq!(gateway.says(), unknown);
-    assert_eq!(gateway.says(), format!("cannot reload {name}: the previous configuration stays in use"));
+    assert_eq!(gateway.next_line(), unknown);
+    assert_eq!(gateway.next_line(), format!("cannot reload {name}: the previous configuration stays in use"));
 
     // The way editors and clusters replace it: with another file.
     let other = folder.path().join("other");
     let more = "[models.more]\ntargets = [{ upstream = \"one\" }]\n[limits]\nmax_connections = 7\n";
     std::fs::write(&other, format!("{RIGHT}{more}")).expect("written");
     std::fs::rename(&other, &file).expect("renamed");
-    assert_eq!(gateway.says(), format!("gatewright: reloaded {name}: 1 upstream, 2 models"));
-    assert!(gateway.says().ends_with("take effect only after a restart: limits.max_connections"));
+    assert_eq!(gateway.next_line(), format!("gatewright: reloaded {name}: 1 upstream, 2 models"));
+    assert!(gateway.next_line().ends_with("take effect only after a restart: limits.max_connections"));
     gateway.models("sk-canary-of-the-file-1");
 }
 
@@ -212,10 +212,10 @@ fn changed_log_settings_are_reported_to_need_a_restart() {
     let log =
         "[observe]\nlog_level = \"error\"\nlog_format = \"json\"\notlp_endpoint = \"http://127.0.0.1:9\"\n";
     std::fs::write(&file, format!("{RIGHT}{log}")).expect("written");
-    assert!(gateway.says().contains("reloaded "));
+    assert!(gateway.next_line().contains("reloaded "));
     // The flag takes precedence over the file's format.
     let waiting = "take effect only after a restart: observe.log_level, observe.otlp_endpoint";
-    let line = gateway.says();
+    let line = gateway.next_line();
     assert!(line.ends_with(waiting), "{line}");
 }
 
@@ -230,13 +230,13 @@ fn emptied_file_or_one_without_providers_is_ignored() {
     let before_upstreams = text.split("[upstreams").next().expect("a part");
     for (cut, why) in [("", "the file is empty"), (before_upstreams, "names no provider")] {
         std::fs::write(&file, cut).expect("written");
-        let line = gateway.says();
+        let line = gateway.next_line();
         assert!(line.contains(why), "{line}");
-        assert!(gateway.says().ends_with("the previous configuration stays in use"));
+        assert!(gateway.next_line().ends_with("the previous configuration stays in use"));
         assert!(gateway.models("sk-canary-of-the-file-1").contains("mine"));
     }
     std::fs::write(&file, text).expect("written");
-    assert!(gateway.says().contains("reloaded "));
+    assert!(gateway.next_line().contains("reloaded "));
 }
 
 /// The secret appears after the file that names it.
@@ -249,13 +249,13 @@ fn rejected_file_is_reloaded_when_its_missing_secret_appears() {
     let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"new-key\" }");
     assert_ne!(text, RIGHT);
     std::fs::write(&file, text).expect("written");
-    let line = gateway.says();
+    let line = gateway.next_line();
     assert!(line.contains("new-key does not exist"), "{line}");
-    assert!(gateway.says().ends_with("the previous configuration stays in use"));
+    assert!(gateway.next_line().ends_with("the previous configuration stays in use"));
     std::fs::write(folder.path().join("new-key"), "sk-canary-of-the-file-2").expect("written");
-    let line = gateway.says();
+    let line = gateway.next_line();
     assert!(line.contains("reloaded "), "{line}");
-    gateway.says();
+    gateway.next_line();
     gateway.models("sk-canary-of-the-file-2");
 }
 
@@ -273,7 +273,7 @@ fn sighup_reloads_the_file_and_other_signals_stop() {
         );
     };
     signal("-HUP");
-    assert!(gateway.says().contains("reloaded "));
+    assert!(gateway.next_line().contains("reloaded "));
     signal("-TERM");
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
 }
@@ -326,7 +326,7 @@ fn sighups_under_load_apply_the_new_file_without_failing_requests() {
         );
         // The file change may be noticed before the signal.
         let expected = format!("{} models", number + 1);
-        while !gateway.says().contains(&expected) {}
+        while !gateway.next_line().contains(&expected) {}
     }
     over.store(true, Ordering::Relaxed);
     for client in clients {
@@ -355,8 +355,10 @@ fn changed_key_applies_immediately_and_the_old_one_is_rejected() {
             let sent = std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs");
             assert!(sent.success());
         }
-        assert!(gateway.says().contains("reloaded "));
-        assert!(gateway.says().ends_with("replaced keys, whose old values are now rejected: access.key"));
+        assert!(gateway.next_line().contains("reloaded "));
+        assert!(
+            gateway.next_line().ends_with("replaced keys, whose old values are now rejected: access.key")
+        );
         gateway.models(key);
         let mut refused = gatewright();
         refused.args(["models", "--base-url", gateway.url()]).env("GATEWRIGHT_API_KEY", before);

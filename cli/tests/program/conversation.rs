@@ -45,7 +45,7 @@ impl Talk {
     }
 
     /// Types a line once prompted: earlier input may be lost when the terminal's mode changes.
-    fn says(&mut self, line: &str) {
+    fn types(&mut self, line: &str) {
         self.sees("> ");
         self.terminal.send_line(line).expect("typed");
         self.terminal.flush().expect("typed");
@@ -77,34 +77,34 @@ impl Talk {
 fn responses_stream_and_the_conversation_can_be_saved() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
-    talk.says("count to 4");
+    talk.types("count to 4");
     talk.sees("1, 2, 3, 4\r\n");
-    talk.says("/system Be brief.");
+    talk.types("/system Be brief.");
     talk.sees("(the system instructions are set)");
-    talk.says("/model model-cedar");
+    talk.types("/model model-cedar");
     talk.sees("(switched to model-cedar)");
-    talk.says("count to 5");
+    talk.types("count to 5");
     talk.sees("1, 2, 3, 4, 5\r\n");
-    talk.says("/save talk.json");
+    talk.types("/save talk.json");
     talk.sees("(conversation saved to talk.json)");
-    talk.says("/save talk.json");
+    talk.types("/save talk.json");
     talk.sees("talk.json already exists");
-    talk.says("/clear");
+    talk.types("/clear");
     talk.sees("(conversation cleared)");
-    talk.says("/save after.md");
+    talk.types("/save after.md");
     talk.sees("(conversation saved to after.md)");
-    talk.says("/quit");
+    talk.types("/quit");
     let home = talk.ends();
     let saved = std::fs::read_to_string(home.path().join("talk.json")).expect("the file");
     let saved: Value = serde_json::from_str(&saved).expect("JSON");
-    let said: Vec<(&str, &str)> = saved["messages"]
+    let saved_messages: Vec<(&str, &str)> = saved["messages"]
         .as_array()
         .expect("a list")
         .iter()
         .map(|message| (message["role"].as_str().expect("text"), message["content"].as_str().expect("text")))
         .collect();
     assert_eq!(
-        said,
+        saved_messages,
         [
             ("system", "Be brief."),
             ("user", "count to 4"),
@@ -123,13 +123,13 @@ fn interrupt_stops_the_response_but_not_the_program() {
     // Responses take some time, so that there is something to interrupt.
     let gateway = Serving::start(&["--fault", "drip=1@create_chat_completion"], None);
     let mut talk = Talk::begin(&gateway);
-    talk.says("count to 10000");
+    talk.types("count to 10000");
     talk.sees("1, 2, 3, 4, 5, 6, 7");
     talk.presses('c');
     talk.sees("(stopped)");
-    talk.says("count to 3");
+    talk.types("count to 3");
     talk.sees("1, 2, 3\r\n");
-    talk.says("/save talk.md");
+    talk.types("/save talk.md");
     talk.sees("talk.md)");
     let home = talk.leaves();
     let saved = std::fs::read_to_string(home.path().join("talk.md")).expect("the file");
@@ -144,7 +144,7 @@ fn two_interrupts_at_the_prompt_exit() {
     talk.sees("> ");
     talk.presses('c');
     talk.sees("(press Ctrl-C again or Ctrl-D to quit)");
-    talk.says("count to 3");
+    talk.types("count to 3");
     talk.sees("1, 2, 3\r\n");
     talk.sees("> ");
     talk.presses('c');
@@ -158,20 +158,20 @@ fn two_interrupts_at_the_prompt_exit() {
 fn failure_is_reported_and_the_conversation_continues() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
-    talk.says("/model model-slo");
+    talk.types("/model model-slo");
     talk.sees("(switched to model-slo, which the gateway does not list; did you mean model-sol?)");
-    talk.says("count to 3");
+    talk.types("count to 3");
     talk.sees("did you mean model-sol?");
-    talk.says("/model model-sol~truncate=1");
+    talk.types("/model model-sol~truncate=1");
     talk.sees("(switched to model-sol~truncate=1)");
-    talk.says("/modle");
+    talk.types("/modle");
     talk.sees("did you mean /model?");
-    talk.says("/model");
+    talk.types("/model");
     talk.sees("  model-sol\r\n");
-    talk.says("/help");
+    talk.types("/help");
     talk.sees("/save FILE");
-    talk.says("/model model-sol");
-    talk.says("count to 3");
+    talk.types("/model model-sol");
+    talk.types("count to 3");
     talk.sees("1, 2, 3\r\n");
     talk.leaves();
 }
@@ -180,17 +180,17 @@ fn failure_is_reported_and_the_conversation_continues() {
 fn history_is_private_to_its_owner_and_opt_in() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
-    talk.says("count to 3");
+    talk.types("count to 3");
     talk.sees("1, 2, 3\r\n");
-    talk.says("say xxx");
+    talk.types("say xxx");
     talk.sees("\r\nxxx\r\n");
     let home = talk.leaves();
     let history = home.path().join("state/gatewright/chat-history");
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!((mode(&history), mode(history.parent().expect("a folder"))), (0o600, 0o700));
-    let kept = std::fs::read_to_string(&history).expect("text");
-    assert!(kept.contains("count to 3\n"), "{kept}");
+    let saved_history = std::fs::read_to_string(&history).expect("text");
+    assert!(saved_history.contains("count to 3\n"), "{saved_history}");
     // The up key brings the previous line back.
     let mut talk = Talk::begin_at(&gateway, home, &[]);
     talk.sees("> ");
@@ -200,7 +200,7 @@ fn history_is_private_to_its_owner_and_opt_in() {
     let home = talk.leaves();
     std::fs::remove_file(&history).expect("removed");
     let mut talk = Talk::begin_at(&gateway, home, &["--no-history"]);
-    talk.says("count to 3");
+    talk.types("count to 3");
     talk.sees("1, 2, 3\r\n");
     let _home = talk.leaves();
     assert!(!history.exists());
@@ -210,10 +210,10 @@ fn history_is_private_to_its_owner_and_opt_in() {
 fn backslash_continues_a_line() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
-    talk.says("say a line\\");
-    talk.says("and another");
+    talk.types("say a line\\");
+    talk.types("and another");
     talk.sees("a line\r\n");
-    talk.says("/save talk.md");
+    talk.types("/save talk.md");
     talk.sees("talk.md)");
     let home = talk.leaves();
     let saved = std::fs::read_to_string(home.path().join("talk.md")).expect("the file");

@@ -56,7 +56,7 @@ fn stopped_at(point: u32, folder: &Path, listening: &mut Listening) -> bool {
     });
     assert_eq!(ended["status"], "completed", "point {point}: {ended}");
     assert_eq!(scenes::contents(&second, &ended).len(), 1, "point {point}");
-    wait_until("the end is told", || listening.has_reported(&task));
+    wait_until("the end is reported", || listening.has_reported(&task));
     drop(second);
     let check = run(&["store", "check", "--data", data]);
     assert_eq!(check.status.code(), Some(0), "point {point}: {}", String::from_utf8_lossy(&check.stderr));
@@ -94,7 +94,7 @@ fn nothing_accepted_is_lost_at_any_step_last_part() {
     stop_at_every(3);
 }
 
-/// 2.10: a key that was returned to somebody works, and a name is never lost.
+/// 2.10: a key that was returned works, and a name is never lost.
 #[test]
 fn created_key_works_wherever_the_gateway_stops() {
     scenes::created_key_works(&Scene::in_folder());

@@ -59,8 +59,8 @@ fn working_gateway_passes_every_step() {
     }
     assert_eq!(finding(&document, "protocols")["verdict"], "skip");
     assert!(!document.to_string().contains("canary"));
-    let said = text(&doctor(&gateway.url, "canary-0123456789", &home).output().expect("it starts"));
-    assert!(said.ends_with("\nNo problems found.\n") && !said.contains("canary"), "{said}");
+    let output = text(&doctor(&gateway.url, "canary-0123456789", &home).output().expect("it starts"));
+    assert!(output.ends_with("\nNo problems found.\n") && !output.contains("canary"), "{output}");
 }
 
 #[test]
@@ -241,9 +241,9 @@ fn certificate_is_reported_with_its_chain_and_expiry() {
     let (code, document) = examined(command.env("GATEWRIGHT_CA_BUNDLE", home.path().join("ca.pem")));
     let found = finding(&document, "TLS");
     assert_eq!((code, &found["verdict"]), (Some(0), &Value::from("ok")), "{document:#}");
-    let said = found["found"].as_str().expect("text");
+    let finding = found["found"].as_str().expect("text");
     assert!(
-        said.starts_with("TLS 1.3") && said.contains("for localhost") && said.contains("expires in"),
-        "{said}"
+        finding.starts_with("TLS 1.3") && finding.contains("for localhost") && finding.contains("expires in"),
+        "{finding}"
     );
 }

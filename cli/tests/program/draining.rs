@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::gateway::Serving;
 
 /// A chat upstream that answers two requests, each only until `let_go` releases it: a stream, after its first chunk, and another
-/// response, before its first byte. Signals `asked` for each.
-fn blocked_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
+/// response, before its first byte. Signals `received` for each.
+fn blocked_upstream(received: Sender<()>, let_go: &Arc<Barrier>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let let_go = Arc::clone(let_go);
@@ -35,7 +35,7 @@ fn blocked_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             socket.write_all(format!("{head}{first_chunk}").as_bytes()).expect("sent");
         }
-        asked.send(()).expect("the test waits");
+        received.send(()).expect("the test waits");
         let_go.wait();
         // The gateway may have disconnected.
         _ = if is_stream {
@@ -58,9 +58,9 @@ fn blocked_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
 /// answers once the gateway accepts nothing new.
 fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
     let folder = tempfile::tempdir().expect("a folder");
-    let (asked, asking) = std::sync::mpsc::channel();
+    let (received, receiver) = std::sync::mpsc::channel();
     let let_go = Arc::new(Barrier::new(3));
-    let url = blocked_upstream(asked, &let_go);
+    let url = blocked_upstream(received, &let_go);
     let file = folder.path().join("gatewright.toml");
     let text = format!(
         "[upstreams.one]\nkind = \"chat\"\nbase_url = \"{url}\"\n\
@@ -80,7 +80,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         socket.write_all(request.as_bytes()).expect("sent");
-        asking.recv().expect("the upstream gets the request");
+        receiver.recv().expect("the upstream gets the request");
         let mut got = String::new();
         while stream && !got.contains("first") {
             let mut packet = [0; 4096];

@@ -242,7 +242,7 @@ fn invalid_size_is_reported_with_the_expected_format() {
     assert!(message.contains("size is \"big\", not WIDTHxHEIGHT, such as 1024x1024"), "{message}");
 }
 
-/// The status of a response that had begun doesn't tell what broke it.
+/// The status of a response that had started doesn't show what broke it.
 #[test]
 fn truncated_response_is_printed_and_reported_in_one_sentence() {
     let cases = [
@@ -300,13 +300,19 @@ fn saved_image_is_described_as_json() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
     let image = path("cat.png");
-    let told: Value =
+    let image_report: Value =
         serde_json::from_str(&gateway.output_of(&["image", "a cat", "-o", &image, "--json"])).expect("JSON");
-    assert_eq!((&told["model"], &told["images"][0]["file"]), (&"image_model_1".into(), &image.into()));
+    assert_eq!(
+        (&image_report["model"], &image_report["images"][0]["file"]),
+        (&"image_model_1".into(), &image.into())
+    );
     let video = path("cat.mp4");
-    let told: Value =
+    let video_report: Value =
         serde_json::from_str(&gateway.output_of(&["video", "a cat", "-o", &video, "--json"])).expect("JSON");
-    assert_eq!((&told["task"]["status"], &told["file"]), (&"completed".into(), &video.into()));
+    assert_eq!(
+        (&video_report["task"]["status"], &video_report["file"]),
+        (&"completed".into(), &video.into())
+    );
 }
 
 #[test]
@@ -429,7 +435,7 @@ fn unreachable_gateway_is_named() {
 }
 
 #[test]
-fn limited_caller_is_told_when_to_try_again() {
+fn rate_limit_error_says_when_to_retry() {
     let gateway = Serving::start(&["--fault", "rate_limit=200"], None);
     let message = gateway.complained(1, &["chat", "hi"]);
     assert!(message.starts_with("gatewright: status 429: "), "{message}");
@@ -531,9 +537,9 @@ fn non_unicode_key_is_a_usage_error() {
         let mut command = gatewright();
         command.args(["serve", "--listen", "nowhere"]).env(garbled_name, garbled).env(other, "another");
         let output = command.output().expect("the program starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(garbled_name) && !said.contains("canary"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(garbled_name) && !stderr.contains("canary"), "{stderr}");
     }
 }
 

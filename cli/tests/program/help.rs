@@ -120,12 +120,12 @@ fn without_a_gateway_and_a_key_the_way_to_start_one_is_named() {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let url = format!("http://127.0.0.1:{port}");
     for command in [&["models"][..], &["chat", "hi"]] {
-        let mut asked = gatewright();
-        asked.args(command).env("GATEWRIGHT_BASE_URL", &url).stdin(Stdio::null());
-        let output = asked.output().expect("the program starts");
+        let mut command_line = gatewright();
+        command_line.args(command).env("GATEWRIGHT_BASE_URL", &url).stdin(Stdio::null());
+        let output = command_line.output().expect("the program starts");
         assert_eq!(output.status.code(), Some(2));
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        let told = format!("gatewright: no gateway runs at {url}: start one with `gatewright serve`;");
-        assert!(message.starts_with(&told), "{message}");
+        let expected = format!("gatewright: no gateway runs at {url}: start one with `gatewright serve`;");
+        assert!(message.starts_with(&expected), "{message}");
     }
 }

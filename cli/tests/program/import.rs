@@ -156,10 +156,10 @@ fn import(yaml: &str) -> String {
     std::fs::write(folder.path().join("gatewright.toml"), &output.stdout).expect("written");
     let check =
         gatewright().args(["config", "check"]).current_dir(folder.path()).output().expect("it starts");
-    let said = String::from_utf8_lossy(&check.stderr).into_owned();
-    assert_eq!(check.status.code(), Some(0), "{said}");
+    let stderr = String::from_utf8_lossy(&check.stderr).into_owned();
+    assert_eq!(check.status.code(), Some(0), "{stderr}");
     let is_expected = |line: &str| line.contains("is not set") || line.contains("no price is known");
-    assert!(said.lines().all(is_expected), "{said}");
+    assert!(stderr.lines().all(is_expected), "{stderr}");
     output_text
 }
 
@@ -256,9 +256,12 @@ fn invalid_configuration_is_rejected_without_showing_its_contents() {
     ];
     for (name, yaml, message) in cases {
         let output = run_with_input(&["import", "litellm", "-"], yaml.as_bytes());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
-        assert!(said.contains(message) && !said.contains("canary") && said.len() < 2000, "{name}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(
+            stderr.contains(message) && !stderr.contains("canary") && stderr.len() < 2000,
+            "{name}: {stderr}"
+        );
     }
 }
 
@@ -331,12 +334,12 @@ fn invalid_yaml_is_explained_with_its_position_in_plain_words() {
     ];
     for (yaml, place, cause) in cases {
         let output = run_with_input(&["import", "litellm", "-"], yaml.as_bytes());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{yaml}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{yaml}: {stderr}");
         assert!(
-            said.contains("it is not valid YAML") && said.contains(place) && said.contains(cause),
-            "{yaml}: {said}"
+            stderr.contains("it is not valid YAML") && stderr.contains(place) && stderr.contains(cause),
+            "{yaml}: {stderr}"
         );
-        assert!(!said.contains("canary"), "{yaml}: {said}");
+        assert!(!stderr.contains("canary"), "{yaml}: {stderr}");
     }
 }

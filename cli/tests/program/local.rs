@@ -92,8 +92,11 @@ fn commands_find_the_gateway_of_their_user_without_settings() {
     let report = report.to_str().expect("a path");
     let checked = home.run(&["check", "--only", "models_endpoint", "--out", report]);
     assert_eq!(checked.status.code(), Some(0), "{checked:?}");
-    let kept: Value = serde_json::from_str(&home.output_of(&["keys", "local", "--json"])).expect("JSON");
-    assert_eq!((kept["base_url"].as_str(), kept["key"].as_str()), (Some(&*gateway.url), Some(&*gateway.key)));
+    let printed: Value = serde_json::from_str(&home.output_of(&["keys", "local", "--json"])).expect("JSON");
+    assert_eq!(
+        (printed["base_url"].as_str(), printed["key"].as_str()),
+        (Some(&*gateway.url), Some(&*gateway.key))
+    );
 }
 
 /// What is set wins, and the saved key goes to no other gateway.

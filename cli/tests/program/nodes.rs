@@ -60,7 +60,7 @@ fn comes_back(video_time: &str) -> String {
     let task = task["id"].as_str().expect("an id").to_owned();
     let other = node(folder.path(), &store, "other", "50ms");
     let path = format!("/v1/videos/generations/{task}");
-    wait_until("the end is told", || listening.has_reported(&task));
+    wait_until("the end is reported", || listening.has_reported(&task));
     let ended = other.call("GET", &path, "");
     assert_eq!(ended["status"], "failed", "{ended}");
 
@@ -104,7 +104,7 @@ fn dead_node_with_a_clock_hours_ahead_loses_its_tasks_to_others() {
     let task = task["id"].as_str().expect("an id").to_owned();
     drop(ahead);
     let other = node(folder.path(), &store, "other", "50ms");
-    wait_until("the end is told", || listening.has_reported(&task));
+    wait_until("the end is reported", || listening.has_reported(&task));
     let ended = other.call("GET", &format!("/v1/videos/generations/{task}"), "");
     assert_eq!(ended["status"], "completed", "{ended}");
 }

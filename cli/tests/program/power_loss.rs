@@ -133,9 +133,10 @@ impl Recorded {
 
     fn stores_responses(&mut self) {
         let body = json!({ "model": "model-sol", "input": "say something" });
-        let [kept, deleted] = [(), ()].map(|()| document(&self.gateway, KEY, "POST", "/v1/responses", &body));
+        let [stored, deleted] =
+            [(), ()].map(|()| document(&self.gateway, KEY, "POST", "/v1/responses", &body));
         let path_of = |response: &Value| format!("/v1/responses/{}", text(&response["id"]));
-        let (path, output) = (path_of(&kept), kept["output"].clone());
+        let (path, output) = (path_of(&stored), stored["output"].clone());
         self.claim("a stored response is found", move |gateway| {
             call(gateway, KEY, "GET", &path, &Value::Null).document["output"] == output
         });
@@ -189,7 +190,7 @@ impl Recorded {
         self.gateway.child.kill().expect("it runs");
         self.gateway.child.wait().expect("its end");
         let left = files_below(&data_in(self.folder.path()));
-        // Whoever uses the database last tidies it up.
+        // The last process that uses the database tidies it up.
         drop(locked);
         left
     }
@@ -295,8 +296,8 @@ fn acknowledged_writes_survive_a_power_failure_at_any_point() {
     }
     // The test would notice: a disk that ignores syncs loses all of it.
     let lost = failed.restarted(failed.record.end(), Loss::AllEver, Duration::ZERO);
-    let kept: Vec<&str> =
+    let unlost: Vec<&str> =
         failed.claims.iter().map(|claim| claim.what).filter(|what| !lost.contains(what)).collect();
-    // Nobody is told of a key or a response that is unknown anyway.
-    assert_eq!(kept, ["a key that was revoked is refused", "a response that was deleted is gone"]);
+    // An unknown key or response was never acknowledged.
+    assert_eq!(unlost, ["a key that was revoked is refused", "a response that was deleted is gone"]);
 }

@@ -158,9 +158,9 @@ fn keys_of_providers_that_are_set_are_named_by_a_gateway_without_settings() {
     command.args(["serve", "--listen", "127.0.0.1:0", "--color", "never"]).env("OPENAI_API_KEY", "canary");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    let told: Vec<String> = lines.take_while(|line| !line.contains("Base URL for SDKs")).collect();
+    let printed: Vec<String> = lines.take_while(|line| !line.contains("Base URL for SDKs")).collect();
     child.kill().and_then(|()| child.wait()).expect("it stops");
     let hint = "OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it";
-    assert!(told.iter().any(|line| line.contains(hint)), "{told:?}");
-    assert!(!told.concat().contains("canary"));
+    assert!(printed.iter().any(|line| line.contains(hint)), "{printed:?}");
+    assert!(!printed.concat().contains("canary"));
 }

@@ -81,8 +81,8 @@ fn sharing_gateway_uses_pushed_models_and_has_none_in_its_file() {
         .current_dir(folder)
         .envs([admin]);
     let pushed = push.output().expect("the program starts");
-    let said = String::from_utf8_lossy(&pushed.stderr).into_owned();
-    assert!(pushed.status.success() && said.contains("published revision 1;"), "{said}");
+    let stderr = String::from_utf8_lossy(&pushed.stderr).into_owned();
+    assert!(pushed.status.success() && stderr.contains("published revision 1;"), "{stderr}");
     let models = || gateway.call("GET", "/v1/models", "")["data"].clone();
     assert_eq!(models()[0]["id"], "first");
     // Another process changes the store; the gateway notices.

@@ -114,9 +114,9 @@ mod postgres {
         let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
         assert_eq!(listed, keys(&data));
         let output = with_server(&["store", "check"]).output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains("the store is sound; files were not checked"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(stderr.contains("the store is sound; files were not checked"), "{stderr}");
         let output = with_server(&["store", "export", "-"]).output().expect("it runs");
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(output.stdout, std::fs::read(&file).expect("lines"));
@@ -142,10 +142,10 @@ fn url_of_another_database_is_rejected_without_quoting_it() {
             .arg("--store")
             .env("GATEWRIGHT_SERVE_STORE_URL", "sqlite://canary/a.db");
         let output = command_with_store.output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{said}");
-        assert!(said.contains("GATEWRIGHT_SERVE_STORE_URL: must have the form postgres://"), "{said}");
-        assert!(!said.contains("canary"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{stderr}");
+        assert!(stderr.contains("GATEWRIGHT_SERVE_STORE_URL: must have the form postgres://"), "{stderr}");
+        assert!(!stderr.contains("canary"), "{stderr}");
     }
 }
 
@@ -163,11 +163,11 @@ fn damage_is_reported() {
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("is recorded and has not expired, but is missing"), "{message}");
-    let told = run(&["store", "check", "--json", "--data", text(&data)]);
-    assert_eq!(told.status.code(), output.status.code());
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
-    assert_eq!((&told["sound"], &told["files_checked"]), (&false.into(), &true.into()), "{told}");
-    assert!(told["damage"].as_array().is_some_and(|found| !found.is_empty()), "{told}");
+    let check = run(&["store", "check", "--json", "--data", text(&data)]);
+    assert_eq!(check.status.code(), output.status.code());
+    let check: serde_json::Value = serde_json::from_slice(&check.stdout).expect("JSON");
+    assert_eq!((&check["sound"], &check["files_checked"]), (&false.into(), &true.into()), "{check}");
+    assert!(check["damage"].as_array().is_some_and(|found| !found.is_empty()), "{check}");
     let missing = run(&["store", "check", "--data", text(&folder.path().join("nothing"))]);
     assert_eq!(missing.status.code(), Some(2));
 }

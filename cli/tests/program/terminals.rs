@@ -43,7 +43,7 @@ fn run(url: &str, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn assert_harmless(output: &Output, said: &str) {
+fn assert_harmless(output: &Output, expected: &str) {
     for bytes in [&output.stdout, &output.stderr] {
         let text = String::from_utf8(bytes.clone()).expect("output is UTF-8");
         let hides = |letter: char| "\u{202e}\u{2066}\u{ad}\u{feff}".contains(letter);
@@ -51,7 +51,7 @@ fn assert_harmless(output: &Output, said: &str) {
         assert_eq!(steering, None, "{text:?}");
     }
     let all = [output.stdout.as_slice(), &output.stderr].concat();
-    assert!(String::from_utf8_lossy(&all).contains(said), "{}", String::from_utf8_lossy(&all));
+    assert!(String::from_utf8_lossy(&all).contains(expected), "{}", String::from_utf8_lossy(&all));
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn task_survives_the_gateway_that_accepted_it() {
     assert_eq!(status(&gateway, &task), "completed");
 }
 
-/// 6: a notification that nobody accepts stays in the data folder, and can be redelivered manually.
+/// 6: a notification that no receiver accepts stays in the data folder, and can be redelivered manually.
 #[test]
 fn notification_survives_the_gateway_and_can_be_redelivered() {
     let folder = tempfile::tempdir().expect("a folder");

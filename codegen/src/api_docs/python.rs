@@ -193,9 +193,9 @@ fn declared(text: &str) -> (String, String, String) {
 
 fn row(parameter: &str, docs: &Docs) -> Row {
     let (name, ty, default) = declared(parameter);
-    let (about, told) = split_default(&docs.of_argument(name.trim_start_matches('*')));
+    let (about, stated_default) = split_default(&docs.of_argument(name.trim_start_matches('*')));
     // None represents the default that the text describes.
-    let default = if told.is_empty() { default } else { told };
+    let default = if stated_default.is_empty() { default } else { stated_default };
     Row { name, ty: one_line(&ty), default, about }
 }
 
@@ -283,10 +283,10 @@ fn add_constructor(item: &mut Item, found: &DocumentedStatement) -> Result<()> {
     let header = Header::read(&found.text)?;
     let own = docs_of(documentation(&found.block));
     if item.signature.is_empty() && !(own == Docs::default() && item.docs.arguments.is_empty()) {
-        let mut told = own.clone();
-        told.arguments.extend(item.docs.arguments.clone());
+        let mut docs = own.clone();
+        docs.arguments.extend(item.docs.arguments.clone());
         item.signature = header.signature(&item.name, true);
-        item.arguments = header.rows(&told);
+        item.arguments = header.rows(&docs);
         item.docs.errors.extend(own.errors);
         if !own.text.is_empty() {
             let paragraphs = [std::mem::take(&mut item.docs.text), own.text];
@@ -322,8 +322,8 @@ fn add_member(item: &mut Item, found: &DocumentedStatement, docs: &Docs) {
     if docs.text.is_empty() || item.members.iter().any(|known| known.name == name) {
         return;
     }
-    let (about, told) = split_default(&docs.text.replace("\n\n", " "));
-    let default = if told.is_empty() { default } else { told };
+    let (about, stated_default) = split_default(&docs.text.replace("\n\n", " "));
+    let default = if stated_default.is_empty() { default } else { stated_default };
     item.members.push(Row { name, ty: one_line(&ty), default, about });
 }
 

@@ -225,10 +225,10 @@ fn row(text: &str, docs: &Docs) -> Row {
         None => (text, String::new()),
     };
     let (name, ty) = declared.split_once(": ").unwrap_or((declared, ""));
-    let (about, told) = split_default(&docs.of_argument(name.trim_end_matches('?')));
+    let (about, stated_default) = split_default(&docs.of_argument(name.trim_end_matches('?')));
     let is_optional = name.ends_with('?');
-    let default = match (told.is_empty(), default.is_empty(), is_optional) {
-        (false, ..) => told,
+    let default = match (stated_default.is_empty(), default.is_empty(), is_optional) {
+        (false, ..) => stated_default,
         (true, false, _) => default,
         (true, true, true) => "may be left out".to_owned(),
         (true, true, false) => String::new(),
@@ -263,8 +263,8 @@ fn class(
                 .chain(all.members.iter().map(|member| member.name.as_str()))
                 .map(|name| format!("`{name}`"))
                 .collect();
-            let told = format!("\n\nIt also has what `{name}` has: {}.", names.join(", "));
-            item.docs.text.push_str(&told);
+            let inherited = format!("\n\nIt also has what `{name}` has: {}.", names.join(", "));
+            item.docs.text.push_str(&inherited);
             add_own_members(&declaration.head, &declaration.members, &mut item);
             return Ok(item);
         }

@@ -148,9 +148,9 @@ impl<'a> CatalogTypes<'a> {
         let mut code = String::new();
         for field in object.fields.iter().filter(|field| *self.resolved(&field.ty) == Type::Integer) {
             let source = data["x-source"][&field.name].as_str().unwrap_or_default();
-            let said = format!("{}. {}", field.description.trim_end_matches('.'), origin(source));
+            let docs = format!("{}. {}", field.description.trim_end_matches('.'), origin(source));
             let (name, value) = (names::constant(&field.name), &data[&field.name]);
-            code.push_str(&comment(&said, "/// "));
+            code.push_str(&comment(&docs, "/// "));
             code.push_str(&number_example(&name, value));
             _ = writeln!(code, "pub const {name}: u32 = {value};");
         }

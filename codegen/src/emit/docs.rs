@@ -198,12 +198,12 @@ pub(super) fn form(schema: &Schema) -> String {
         Kind::Enum(values) => _ = writeln!(out, "{}", link(&Type::Enum(values.clone()))),
         Kind::Union(union) => {
             let variants: Vec<String> = union.variants.iter().map(link).collect();
-            let told = union
+            let discriminator = union
                 .discriminator
                 .as_ref()
                 .map_or(String::new(), |name| format!(", distinguished by `{name}`"));
             let open = if union.open { "; others pass through" } else { "" };
-            _ = writeln!(out, "One of {}{told}{open}.", variants.join(", "));
+            _ = writeln!(out, "One of {}{discriminator}{open}.", variants.join(", "));
         }
         Kind::Alias(ty) => _ = writeln!(out, "{}", link(ty)),
     }

@@ -29,11 +29,11 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     }
     code.push_str("];\n\n/// Finds an operation by its id.\n");
     if let Some(operation) = api.operations.first() {
-        let told = format!(
+        let example = format!(
             "let operation = {}::operations::by_id({:?}).unwrap();\nassert_eq!(operation.path, {:?});\n",
             api.home.rust_crate, operation.id, operation.path
         );
-        code.push_str(&shown_code(&told, "/// "));
+        code.push_str(&shown_code(&example, "/// "));
     }
     code.push_str("pub fn by_id(id: &str) -> Option<&'static Operation> {\n");
     code.push_str("    match id {\n");

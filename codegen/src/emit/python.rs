@@ -231,8 +231,8 @@ fn import_list(api: &Api, names: &[&str]) -> String {
 
 /// A wire name as an argument. Every method also takes the options of a call, in `options`.
 fn argument(api: &Api, name: &str) -> String {
-    let kept = |c: char| c.is_alphabetic() || c.is_ascii_digit();
-    let spelled: String = name.chars().map(|c| if kept(c) { c } else { '_' }).collect();
+    let is_valid = |c: char| c.is_alphabetic() || c.is_ascii_digit();
+    let spelled: String = name.chars().map(|c| if is_valid(c) { c } else { '_' }).collect();
     let spelled =
         if is_mangled(&spelled) { format!("_{}", spelled.trim_start_matches('_')) } else { spelled };
     let is_option = api.options.call.of(Language::Python).any(|option| option.name == name);

@@ -109,7 +109,7 @@ impl ReportTypes<'_> {
             let text = matches!(&field.ty, Type::Nullable(inner) if **inner == Type::String);
             let place = if text { format!("{place}.as_deref()") } else { place };
             self.rust_value(&field.ty, &members[&field.name])
-                .map(|said| format!("assert_eq!({place}, {said});"))
+                .map(|expression| format!("assert_eq!({place}, {expression});"))
         });
         let json = written(&Value::Object(members), 0, 100);
         let imports = match check.as_ref().and_then(|check| check.split_once(", ")?.1.split_once("::")) {
@@ -131,7 +131,7 @@ impl ReportTypes<'_> {
                 Some(value.to_string())
             }
             (Type::Nullable(inner), value) => {
-                self.rust_value(inner, value).map(|said| format!("Some({said})"))
+                self.rust_value(inner, value).map(|expression| format!("Some({expression})"))
             }
             (Type::Ref(of), Value::String(word)) => match &self.schemas[of].kind {
                 Kind::Enum(words) if !words.open => Some(format!("{of}::{}", names::variant(word))),
@@ -207,7 +207,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         all_example(name, words),
         words.values.len(),
         words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", "),
-        told_example(name, words, "name", &words.values)
+        method_example(name, words, "name", &words.values)
     );
     for word in &words.values {
         _ = writeln!(code, "            Self::{} => {word:?},", variants[word]);
@@ -217,7 +217,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         _ = write!(
             code,
             "\n    /// What it means, in a sentence.\n{}    pub const fn meaning(self) -> &'static str {{\n        match self {{\n",
-            told_example(name, words, "meaning", &words.meanings)
+            method_example(name, words, "meaning", &words.meanings)
         );
         for (word, meaning) in words.values.iter().zip(&words.meanings) {
             _ = writeln!(code, "            Self::{} => {meaning:?},", variants[word]);
@@ -247,11 +247,11 @@ fn word_example(name: &str, words: &StringEnum) -> String {
     shown_code(&code, "/// ")
 }
 
-/// What a method tells of the first word. told: what it tells of each.
-fn told_example(name: &str, words: &StringEnum, method: &str, told: &[String]) -> String {
-    let (Some(word), Some(told)) = (words.values.first(), told.first()) else { return String::new() };
+/// An example that calls a method of the first word. results: what it returns for each word.
+fn method_example(name: &str, words: &StringEnum, method: &str, results: &[String]) -> String {
+    let (Some(word), Some(result)) = (words.values.first(), results.first()) else { return String::new() };
     let code = format!(
-        "use gatewright_report::{name};\n\nassert_eq!({name}::{}.{method}(), {told:?});\n",
+        "use gatewright_report::{name};\n\nassert_eq!({name}::{}.{method}(), {result:?});\n",
         names::variant(word)
     );
     shown_code(&code, "    /// ")
@@ -259,13 +259,14 @@ fn told_example(name: &str, words: &StringEnum, method: &str, told: &[String]) -
 
 /// The names of all words.
 fn all_example(name: &str, words: &StringEnum) -> String {
-    let mut told = format!("assert_eq!(names, {:?});\n", words.values);
-    if told.len() > WIDTH {
+    let mut assertion = format!("assert_eq!(names, {:?});\n", words.values);
+    if assertion.len() > WIDTH {
         let quoted: Vec<String> = words.values.iter().map(|word| format!("{word:?}")).collect();
-        told = format!("let expected = [\n{}];\nassert_eq!(names, expected);\n", filled("    ", &quoted));
+        assertion =
+            format!("let expected = [\n{}];\nassert_eq!(names, expected);\n", filled("    ", &quoted));
     }
     let code =
-        format!("use gatewright_report::{name};\n\nlet names = {name}::ALL.map({name}::name);\n{told}");
+        format!("use gatewright_report::{name};\n\nlet names = {name}::ALL.map({name}::name);\n{assertion}");
     shown_code(&code, "    /// ")
 }
 

@@ -15,30 +15,30 @@ const LONG: usize = 320;
 pub(super) struct Samples<'a> {
     schemas: &'a IndexMap<String, Schema>,
     /// Texts of examples of the specification, those of calls first, by the member that holds them.
-    told: HashMap<&'a str, &'a str>,
+    texts: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Samples<'a> {
     /// Of the types of the API.
     pub(super) fn of_api(api: &'a Api) -> Self {
-        let mut told = HashMap::new();
+        let mut texts = HashMap::new();
         for operation in &api.operations {
-            gather(&operation.example, &mut told);
+            gather(&operation.example, &mut texts);
         }
         for schema in api.schemas.values() {
             let Kind::Object(object) = &schema.kind else { continue };
             for field in &object.fields {
                 if let Some(Value::String(text)) = &field.example {
-                    told.entry(&field.name).or_insert(text);
+                    texts.entry(&field.name).or_insert(text);
                 }
             }
         }
-        Self { schemas: &api.schemas, told }
+        Self { schemas: &api.schemas, texts }
     }
 
     /// Of types that stand alone.
     pub(super) fn of(schemas: &'a IndexMap<String, Schema>) -> Self {
-        Self { schemas, told: HashMap::new() }
+        Self { schemas, texts: HashMap::new() }
     }
 
     /// The members of a type that is an object, or of the first kind of an open union.
@@ -84,13 +84,13 @@ impl<'a> Samples<'a> {
     }
 
     /// A text of an example, in a member of this name.
-    pub(super) fn told(&self, member: &str) -> Option<&'a str> {
-        self.told.get(member).copied()
+    pub(super) fn example_text(&self, member: &str) -> Option<&'a str> {
+        self.texts.get(member).copied()
     }
 
     /// A text that stands in a member of this name.
     pub(super) fn text(&self, member: &str) -> String {
-        self.told.get(member).map_or_else(|| member.to_owned(), |text| (*text).to_owned())
+        self.texts.get(member).map_or_else(|| member.to_owned(), |text| (*text).to_owned())
     }
 
     fn members(&self, name: &str, with_items: bool, depth: usize) -> Map<String, Value> {
@@ -242,13 +242,13 @@ fn in_line(value: &Value) -> String {
 }
 
 /// Notes each text of a document under its member, the first one of a name.
-fn gather<'a>(members: &'a Map<String, Value>, told: &mut HashMap<&'a str, &'a str>) {
+fn gather<'a>(members: &'a Map<String, Value>, texts: &mut HashMap<&'a str, &'a str>) {
     for (name, value) in members {
         match value {
-            Value::String(text) => _ = told.entry(name).or_insert(text),
-            Value::Object(members) => gather(members, told),
+            Value::String(text) => _ = texts.entry(name).or_insert(text),
+            Value::Object(members) => gather(members, texts),
             Value::Array(items) => {
-                items.iter().filter_map(Value::as_object).for_each(|members| gather(members, told));
+                items.iter().filter_map(Value::as_object).for_each(|members| gather(members, texts));
             }
             _ => {}
         }

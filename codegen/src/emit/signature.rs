@@ -67,11 +67,11 @@ pub(crate) fn errors_of(api: &Api, operation: &Operation, name: impl Fn(&ErrorKi
     let kinds = api.errors.kinds.iter();
     let raised =
         kinds.filter(|kind| kind.status.iter().any(|status| operation.error_statuses.contains(status)));
-    let told = raised.map(|kind| {
+    let texts = raised.map(|kind| {
         let statuses: Vec<String> = kind.status.iter().map(u16::to_string).collect();
         format!("`{}` ({})", name(kind), statuses.join(", "))
     });
-    told.collect::<Vec<_>>().join(", ")
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the specification has a value for each required argument of an operation: one of its own, or that of an

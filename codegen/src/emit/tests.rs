@@ -22,14 +22,14 @@ fn lowered() -> Lowered {
 
 #[test]
 fn origin_of_a_statement_is_written_in_words() {
-    for (section, told) in [
+    for (section, expected) in [
         ("", ""),
         ("2.1", "Source: section 2.1 of the specification."),
         ("4, 2.1, 2.2", "Source: sections 4, 2.1 and 2.2 of the specification."),
         ("ours", "Ours: not in the source specification."),
         ("2.1, ours", "Source: section 2.1 of the specification, with additions of this gateway."),
     ] {
-        assert_eq!(super::origin(section), told);
+        assert_eq!(super::origin(section), expected);
     }
     assert_eq!(super::own_origin("2.1", "2.1"), "");
 }

@@ -24,7 +24,7 @@ impl Lint<'_> {
                 self.one_of(node, at, key, words);
             }
         }
-        self.asked_of_models(node, at);
+        self.check_model_attributes(node, at);
         if node.get("x-inference").is_some_and(|name| name.as_str().is_none_or(str::is_empty)) {
             self.report(&child(at, "x-inference"), "x-inference is a name, such as `chat`; correct it");
         }
@@ -45,7 +45,7 @@ impl Lint<'_> {
 
     /// What an operation with a body must state about models: without `x-models` its model is not checked, and without
     /// `x-inference` traces do not name calls of text models.
-    fn asked_of_models(&mut self, node: &Value, at: &str) {
+    fn check_model_attributes(&mut self, node: &Value, at: &str) {
         let is_of_text = Protocol::named(text(node, "x-protocol")).is_some_and(Protocol::is_of_text);
         if !is_of_text || node.get("requestBody").is_none() {
             return;

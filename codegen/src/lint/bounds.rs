@@ -88,12 +88,12 @@ mod tests {
 
     /// Member → its bounds in words: those that the source states, and ours.
     #[derive(Default)]
-    struct Found {
+    struct BoundsByMember {
         stated: BTreeMap<String, (Vec<String>, String)>,
         ours: BTreeMap<String, Vec<String>>,
     }
 
-    impl Found {
+    impl BoundsByMember {
         fn walk(&mut self, node: &Value, member: &str, source: &str) {
             let source = node.get("x-source").and_then(Value::as_str).unwrap_or(source);
             let is_marked = |keyword: &str| {
@@ -103,16 +103,16 @@ mod tests {
                 if !BOUNDS.contains(&keyword.as_str()) {
                     continue;
                 }
-                let said = match (value.as_f64(), value.as_str()) {
+                let bound = match (value.as_f64(), value.as_str()) {
                     (Some(number), _) => format!("`{keyword}` {number}"),
                     (_, Some(text)) => format!("`{keyword}` `{text}`"),
                     _ => format!("`{keyword}`"),
                 };
                 if source == "ours" || is_marked(keyword) {
-                    self.ours.entry(member.to_owned()).or_default().push(said);
+                    self.ours.entry(member.to_owned()).or_default().push(bound);
                 } else {
                     let entry = self.stated.entry(member.to_owned()).or_default();
-                    entry.0.push(said);
+                    entry.0.push(bound);
                     source.clone_into(&mut entry.1);
                 }
             }
@@ -130,10 +130,10 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
     }
 
-    fn found(only_requests: bool) -> Found {
+    fn found(only_requests: bool) -> BoundsByMember {
         let sources = Sources::read(root()).expect("the specification can be read");
         let api = build(&sources).expect("it builds");
-        let mut found = Found::default();
+        let mut found = BoundsByMember::default();
         for (name, node) in sources.openapi.members("/components/schemas") {
             if !only_requests || api.schemas[name].in_request {
                 found.walk(node, name, "");
@@ -207,8 +207,8 @@ mod tests {
         let wrong = |node: Value| form(&node, "/a").map(|(_, wrong)| wrong);
         assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-form": "digits"})), None);
         assert_eq!(wrong(json!({"type": "string"})), None);
-        let told = "the pattern has no x-form; say in words what it takes, as messages will";
-        assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})).as_deref(), Some(told));
+        let expected = "the pattern has no x-form; say in words what it takes, as messages will";
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})).as_deref(), Some(expected));
         assert_eq!(
             wrong(json!({"pattern": "^[0-9]+$", "x-form": ""})).as_deref(),
             Some("x-form is no text; correct it")

@@ -38,7 +38,7 @@ pub(crate) fn lint_errors(errors: &Errors) -> Vec<Problem> {
             }
         }
     }
-    // ErrorKind::from_status needs somewhere to put a status that nobody names.
+    // ErrorKind::from_status needs a kind for a status that is not listed.
     let parent = errors.kinds.iter().find(|kind| !kind.status.is_empty()).map(|kind| &kind.parent);
     if parent.is_none_or(|parent| !errors.kinds.iter().any(|kind| kind.class == *parent)) {
         report(

@@ -136,8 +136,8 @@ fn always_streaming_operation_may_not_return_a_document() {
 fn of_parameter(parameter: &Value) -> Vec<String> {
     let line_id = json!({"name": "line_id", "in": "path", "required": true, "schema": {"type": "string"}});
     let at = format!("{LINE}/get/parameters");
-    let told = problems(&at, json!([line_id, parameter]));
-    told.iter().map(|line| line.strip_prefix(&format!("{at}/1")).unwrap_or(line).to_owned()).collect()
+    let found = problems(&at, json!([line_id, parameter]));
+    found.iter().map(|line| line.strip_prefix(&format!("{at}/1")).unwrap_or(line).to_owned()).collect()
 }
 
 #[test]
@@ -235,19 +235,19 @@ fn unsupported_request_body_is_rejected() {
     let body = json!({"required": true, "content": {
         "text/plain": {"schema": {"$ref": "#/components/schemas/LineRequest"}}
     }});
-    let said = problems(&at, body);
+    let found = problems(&at, body);
     assert!(
-        said.contains(&format!(
+        found.contains(&format!(
             "{at}: only application/json bodies are generated; add one, or remove the body"
         ))
     );
     let optional =
         json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/LineRequest"}}}});
     assert_eq!(problems(&at, optional.clone()), [format!("{at}: a body is always sent; add required: true")]);
-    let said = problems(&at, json!({"$ref": "#/components/requestBodies/Line"}));
+    let found = problems(&at, json!({"$ref": "#/components/requestBodies/Line"}));
     let reference =
         "a reference to a body is not followed; write the body here, its schema may be a reference";
-    assert!(said.contains(&format!("{at}: {reference}")), "{said:#?}");
+    assert!(found.contains(&format!("{at}: {reference}")), "{found:#?}");
     let at = format!("{LINE}/get/requestBody");
     let mut required = optional;
     required["required"] = json!(true);
@@ -386,22 +386,22 @@ fn nested_open_unions_share_one_unknown_variant() {
             "oneOf": [{"$ref": "#/components/schemas/Dash"}, unknown(kinds)],
         })
     };
-    let told = |forms: Value, kinds: Value| {
+    let problems_of = |forms: Value, kinds: Value| {
         let mut edited = edited("/components/schemas/Stroke", inner(kinds));
         edited.openapi.0["components"]["schemas"]["Mark"]["oneOf"] = forms;
         lint(&edited.openapi).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
     };
     let (dot, stroke) =
         (json!({"$ref": "#/components/schemas/Dot"}), json!({"$ref": "#/components/schemas/Stroke"}));
-    assert_eq!(told(json!([dot, stroke]), json!(["dash", "dot"])), [""; 0]);
+    assert_eq!(problems_of(json!([dot, stroke]), json!(["dash", "dot"])), [""; 0]);
     assert_eq!(
-        told(json!([dot, stroke, unknown(json!(["dash", "dot"]))]), json!(["dash", "dot"])),
+        problems_of(json!([dot, stroke, unknown(json!(["dash", "dot"]))]), json!(["dash", "dot"])),
         ["unknown kinds fit Stroke, which is open too; remove the form without a $ref"]
     );
-    let said = told(json!([dot, stroke]), json!(["dash"]));
-    assert!(said[0].contains("enum: [\"dash\", \"dot\"]"), "{said:?} at {at}");
+    let found = problems_of(json!([dot, stroke]), json!(["dash"]));
+    assert!(found[0].contains("enum: [\"dash\", \"dot\"]"), "{found:?} at {at}");
     assert_eq!(
-        told(json!([dot, stroke, stroke]), json!(["dash", "dot"])),
+        problems_of(json!([dot, stroke, stroke]), json!(["dash", "dot"])),
         ["unknown kinds fit each of Stroke, Stroke; keep one of them open, and close the others"]
     );
 }

@@ -121,9 +121,9 @@ mod tests {
     fn uncompilable_pattern_is_rejected() {
         let pattern = |pattern: &str| problems(json!({"type": ["string", "null"], "pattern": pattern}));
         assert_eq!(pattern("^[a-z]+$"), [""; 0]);
-        let said = pattern("^(?!x)y");
-        assert!(said[0].starts_with(&format!("{WEIGHT}/pattern: requests cannot be checked")), "{said:?}");
-        assert!(said[0].contains("look-around"), "{said:?}");
+        let found = pattern("^(?!x)y");
+        assert!(found[0].starts_with(&format!("{WEIGHT}/pattern: requests cannot be checked")), "{found:?}");
+        assert!(found[0].contains("look-around"), "{found:?}");
     }
 
     #[test]
@@ -132,9 +132,9 @@ mod tests {
             json!([{"name": "page", "in": "query", "schema": {"type": "integer", "multipleOf": 10}}]);
         let sources = edited("/paths/~1v1~1lines/post/parameters", parameters);
         let api = build(&sources).expect("the fixture builds");
-        let said = lint_requests(&sources.openapi, &api);
+        let found = lint_requests(&sources.openapi, &api);
         assert_eq!(
-            said.iter().map(|problem| problem.place.as_str()).collect::<Vec<_>>(),
+            found.iter().map(|problem| problem.place.as_str()).collect::<Vec<_>>(),
             ["spec/openapi.yaml#/paths/~1v1~1lines/post/parameters/0/schema/multipleOf"]
         );
     }

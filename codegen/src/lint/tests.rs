@@ -432,9 +432,12 @@ fn default_error_response_covers_every_status() {
 #[test]
 fn open_union_without_an_unknown_variant_is_reported() {
     let forms = json!([{"$ref": "#/components/schemas/Dot"}, {"$ref": "#/components/schemas/Dash"}]);
-    let said = problem("/components/schemas/Mark/oneOf", forms);
-    assert!(said.contains("the form of unknown kinds; make that {type: object, required: [type]"), "{said}");
-    assert!(said.contains("enum: [\"dash\", \"dot\"]"), "{said}");
+    let message = problem("/components/schemas/Mark/oneOf", forms);
+    assert!(
+        message.contains("the form of unknown kinds; make that {type: object, required: [type]"),
+        "{message}"
+    );
+    assert!(message.contains("enum: [\"dash\", \"dot\"]"), "{message}");
 }
 
 #[test]
@@ -465,9 +468,9 @@ fn inline_type_may_not_take_the_name_of_another() {
     let mut sources = edited(at, answer);
     sources.openapi.0["components"]["schemas"]["RetrieveLineResponse"] =
         json!({"description": "A line.", "x-source": "ours", "type": "object"});
-    let said = lint(&sources.openapi);
+    let problems = lint(&sources.openapi);
     assert_eq!(
-        said.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
         [
             "the type `RetrieveLineResponse` is already generated from /components/schemas/RetrieveLineResponse; rename one"
         ]
@@ -476,9 +479,9 @@ fn inline_type_may_not_take_the_name_of_another() {
 
 #[test]
 fn security_names_a_scheme() {
-    let said = lint(&edited("/paths/~1v1~1lines/post/security", json!([{"token": []}])).openapi);
+    let problems = lint(&edited("/paths/~1v1~1lines/post/security", json!([{"token": []}])).openapi);
     assert_eq!(
-        said.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
         ["token names no scheme; add it to components/securitySchemes"]
     );
 }

@@ -123,11 +123,11 @@ mod tests {
         let text = json!({"type": "string"});
         let list = json!({"type": "array", "items": text});
         let usual = json!({"name": "ids", "in": "query", "schema": list});
-        let mut said = usual.clone();
-        said["style"] = json!("form");
-        said["explode"] = json!(true);
-        said["allowReserved"] = json!(false);
-        assert_eq!(rewritten(said), usual);
+        let mut explicit = usual.clone();
+        explicit["style"] = json!("form");
+        explicit["explode"] = json!(true);
+        explicit["allowReserved"] = json!(false);
+        assert_eq!(rewritten(explicit), usual);
         for (key, value) in [("style", json!("pipeDelimited")), ("explode", json!(false))] {
             let mut other = usual.clone();
             other[key] = value;

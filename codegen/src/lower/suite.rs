@@ -120,14 +120,14 @@ mod tests {
         let mut reasons = BTreeMap::<String, usize>::new();
         for why in &suite.refused {
             // The keyword alone, not the place.
-            let (place, told) = why.split_once(": ").unwrap_or(("", why));
+            let (place, problem) = why.split_once(": ").unwrap_or(("", why));
             let keyword = place.rsplit('/').next().unwrap_or_default();
-            let told = told.split(';').next().unwrap_or_default();
-            let said = ["is no place of this schema", "is not among the properties"];
-            let why = said
+            let problem = problem.split(';').next().unwrap_or_default();
+            let phrases = ["is no place of this schema", "is not among the properties"];
+            let why = phrases
                 .iter()
-                .find(|said| told.contains(*said))
-                .map_or_else(|| format!("{keyword}: {told}"), |said| format!("a name {said}"));
+                .find(|phrase| problem.contains(**phrase))
+                .map_or_else(|| format!("{keyword}: {problem}"), |phrase| format!("a name {phrase}"));
             *reasons.entry(why).or_default() += 1;
         }
         let reasons: Vec<String> =

@@ -104,19 +104,19 @@ fn preset_capabilities_match_their_files() {
 
 #[test]
 fn unknown_provider_lists_all_names_and_suggests_the_nearest() {
-    let told = read(&with("opnai", "")).expect_err("no provider").to_string();
+    let error = read(&with("opnai", "")).expect_err("no provider").to_string();
     assert!(
-        told.starts_with("gatewright.toml:2:12: upstreams.one.provider: must be one of openai, "),
-        "{told}"
+        error.starts_with("gatewright.toml:2:12: upstreams.one.provider: must be one of openai, "),
+        "{error}"
     );
-    assert!(told.ends_with("; did you mean openai?") && !told.contains("kind"), "{told}");
+    assert!(error.ends_with("; did you mean openai?") && !error.contains("kind"), "{error}");
     assert_eq!(preset("nope").expect_err("no provider").split(", ").count(), presets().len());
 }
 
 #[test]
 fn preset_without_a_base_url_requires_one() {
-    let told = read(&with("azure-openai", "")).expect_err("no address").to_string();
-    assert!(told.contains("upstreams.one: the key base_url is missing"), "{told}");
+    let error = read(&with("azure-openai", "")).expect_err("no address").to_string();
+    assert!(error.contains("upstreams.one: the key base_url is missing"), "{error}");
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn unset_variable_warning_says_how_to_set_it() {
     let file = read_text(&with("groq", ""), |_| None).expect("only a warning when checking a file");
     let [warning] = file.warnings.as_slice() else { panic!("{:?}", file.warnings) };
     assert_eq!(warning.place, Some((1, 12)));
-    let told =
+    let expected =
         "the variable GROQ_API_KEY is not set; set it to the provider's key, or set key to where the key is";
-    assert_eq!(warning.message, told);
+    assert_eq!(warning.message, expected);
     let own = read_text(&with("groq", "key = { env = \"MINE\" }"), |_| None).expect("a warning");
     assert_eq!(own.warnings[0].message, "the variable MINE is not set");
 }

@@ -30,14 +30,14 @@ fn models_inherit_family_settings_and_may_override_them() {
     "#;
     let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    let said: Vec<_> = read
+    let options: Vec<_> = read
         .config
         .models
         .iter()
         .map(|model| (model.owner.as_deref(), model.default_max_tokens, model.strict, model.thinking))
         .collect();
     assert_eq!(
-        said,
+        options,
         [
             (Some("Family Two"), 8192, true, Thinking::Adaptive),
             (Some("Family Two"), 7, false, Thinking::Budget),
@@ -57,15 +57,15 @@ fn families_of_catalog_models_apply_without_models_in_the_file() {
 
 #[test]
 fn misspelt_families_and_family_keys_are_reported() {
-    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\nstrct = true"));
-    assert!(told.contains("families.my-family.strct: unknown key; did you mean strict?"), "{told}");
-    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\n[families.\"a b\"]"));
-    assert!(told.contains("models.m.family: unknown family; did you mean my-family?"), "{told}");
-    assert!(told.contains("families.\"a b\": the id must be letters"), "{told}");
-    let told = wrong(&with("", "thinking = \"adaptiv\""));
+    let error = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\nstrct = true"));
+    assert!(error.contains("families.my-family.strct: unknown key; did you mean strict?"), "{error}");
+    let error = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\n[families.\"a b\"]"));
+    assert!(error.contains("models.m.family: unknown family; did you mean my-family?"), "{error}");
+    assert!(error.contains("families.\"a b\": the id must be letters"), "{error}");
+    let error = wrong(&with("", "thinking = \"adaptiv\""));
     assert!(
-        told.contains("models.m.thinking: must be one of budget, adaptive; did you mean adaptive?"),
-        "{told}"
+        error.contains("models.m.thinking: must be one of budget, adaptive; did you mean adaptive?"),
+        "{error}"
     );
     assert!(read(&with("", "family = \"local\"")).is_ok(), "without the table, a family is just a name");
 }

@@ -19,7 +19,7 @@ fn key_is_placed_in_a_header_with_prefix_or_in_the_query() {
     let bearer = place("key_in = { header = \"authorization\", prefix = \"Bearer \" }");
     assert_eq!(bearer, Some(KeyPlace::header("authorization", "Bearer ")));
     assert_eq!(place("key_in = { query = \"key\" }"), Some(KeyPlace::Query("key".to_owned())));
-    for (lines, told) in [
+    for (lines, expected) in [
         (
             "key_in = { header = \"two words\" }",
             "\"two words\" is not the name of a header, such as \"x-title\"",
@@ -36,7 +36,7 @@ fn key_is_placed_in_a_header_with_prefix_or_in_the_query() {
         ),
         ("key_in = { heder = \"a\" }", "unknown key; did you mean header?"),
     ] {
-        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+        assert!(wrong(&with(lines, "")).contains(expected), "{lines}: {}", wrong(&with(lines, "")));
     }
 }
 
@@ -50,7 +50,7 @@ fn set_headers_and_set_query_take_strings_or_secrets() {
         "[x-title: Our programs, x-team: [redacted]] [version: 1]"
     );
     assert_eq!(one.set_headers[1].value, CANARY);
-    for (lines, told) in [
+    for (lines, expected) in [
         (
             "set_headers = { \"two words\" = \"a\" }",
             "set_headers.\"two words\": \"two words\" is not the name",
@@ -63,7 +63,7 @@ fn set_headers_and_set_query_take_strings_or_secrets() {
         ("set_query = { a = 1 }", "set_query.a: must be a text of at most 4096 characters"),
         ("set_query = { a = { enf = \"A\" } }", "set_query.a.enf: unknown key; did you mean env?"),
     ] {
-        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+        assert!(wrong(&with(lines, "")).contains(expected), "{lines}: {}", wrong(&with(lines, "")));
     }
 }
 
@@ -74,7 +74,7 @@ fn key_may_come_from_a_command() {
     assert_eq!((command.words.len(), command.ttl), (2, Duration::from_mins(50)));
     assert_eq!(command.folder, Path::new("/etc/gatewright"));
     assert!(one.keys.is_empty() && !format!("{command:?}").contains("canary"));
-    for (lines, told) in [
+    for (lines, expected) in [
         ("key = { command = [\"a\"] }", "upstreams.one.key: the key ttl is missing"),
         ("key = { ttl = \"1m\" }", "upstreams.one.key: ttl is only valid together with command or file"),
         ("key = { command = [], ttl = \"1m\" }", "upstreams.one.key.command: must have 1 or more items"),
@@ -90,7 +90,7 @@ fn key_may_come_from_a_command() {
         ),
         ("key = { command = [\"a\"], env = \"A\" }", "must not be written in the file"),
     ] {
-        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+        assert!(wrong(&with(lines, "")).contains(expected), "{lines}: {}", wrong(&with(lines, "")));
     }
 }
 
@@ -101,9 +101,9 @@ fn shared_document_rejects_commands_and_accepts_presets() {
         let text = format!("[upstreams.one]\n{lines}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n");
         parse(&text, "shared.toml", Path::new(""), set, Absent::IsWrong, DocumentKind::Shared(&sharing))
     };
-    let told =
+    let error =
         shared("provider = \"openai\"\nkey = { command = [\"a\"], ttl = \"1m\" }").expect_err("a command");
-    assert!(told.to_string().contains("a shared document may not run commands"), "{told}");
+    assert!(error.to_string().contains("a shared document may not run commands"), "{error}");
     let secret = "provider = \"openai\"\nset_headers = { x-a = { env = \"HOME\" } }";
     assert!(shared(secret).expect_err("a secret").to_string().contains("may not name the variable HOME"));
     assert_eq!(shared("provider = \"openai\"").expect("a document").config.upstreams[0].keys.len(), 1);
@@ -125,7 +125,7 @@ fn key_may_be_an_access_token() {
     };
     // Pretends that every variable is set.
     assert_eq!((places.file, &*places.metadata_host), (Some(CANARY.into()), CANARY));
-    for (lines, told) in [
+    for (lines, expected) in [
         ("key = { oauth = { client_id = \"id\" } }", "upstreams.one.key.oauth: the key token_url is missing"),
         (
             "key = { oauth = { token_url = \"http://login.example\", client_id = \"id\", client_secret = { env = \"A\" } } }",
@@ -136,7 +136,7 @@ fn key_may_be_an_access_token() {
         ("key = { file = \"a\", ttl = \"1s\" }", "upstreams.one.key.ttl: must be 10s or more"),
         ("key = [{ application_default = true }]", "must be the only one, not part of a list"),
     ] {
-        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+        assert!(wrong(&with(lines, "")).contains(expected), "{lines}: {}", wrong(&with(lines, "")));
     }
 }
 
@@ -176,7 +176,7 @@ fn requests_may_be_signed_with_aws_credentials() {
         assert_eq!((&*found.region, &*found.service, found.profile), (region, service, None), "{base_url}");
     }
     let lines = "key = { sigv4 = {} }";
-    for (lines, told) in [
+    for (lines, expected) in [
         ("key = { sigv4 = { regoin = \"a\" } }", "unknown key; did you mean region?"),
         ("key = { sigv4 = { region = \"Two Words\" } }", "upstreams.one.key.sigv4.region"),
         ("key = { sigv4 = {}, ttl = \"1m\" }", "must be the only key: remove the others"),
@@ -186,7 +186,7 @@ fn requests_may_be_signed_with_aws_credentials() {
             "upstreams.one.key_in: a signature has its place",
         ),
     ] {
-        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+        assert!(wrong(&with(lines, "")).contains(expected), "{lines}: {}", wrong(&with(lines, "")));
     }
     let folder = Path::new("/nowhere");
     let unknown = parse(
@@ -197,10 +197,10 @@ fn requests_may_be_signed_with_aws_credentials() {
         Absent::IsWrong,
         DocumentKind::Whole,
     );
-    let told = unknown.expect_err("no region").to_string();
+    let error = unknown.expect_err("no region").to_string();
     assert!(
-        told.contains("upstreams.one.key.sigv4: the region is not known") && told.contains("AWS_REGION"),
-        "{told}"
+        error.contains("upstreams.one.key.sigv4: the region is not known") && error.contains("AWS_REGION"),
+        "{error}"
     );
 }
 
@@ -220,7 +220,7 @@ fn envelope_overrides_paths_and_body_members() {
     assert_eq!(one.paths.answer.as_deref(), Some("/m/{model}:a"));
     assert_eq!(serde_json::Value::from(one.set_body).to_string(), r#"{"version":"v1","deep":{"a":[1]}}"#);
     assert!(one.omit_body == ["stream"] && one.betas_in_body);
-    for (lines, told) in [
+    for (lines, expected) in [
         ("kind = \"chat\"\npaths = { answer = \"a\" }", "paths.answer: must begin with /"),
         (
             "kind = \"chat\"\npaths = { answer = \"/{modle}/a\" }",
@@ -254,7 +254,7 @@ fn envelope_overrides_paths_and_body_members() {
         ("kind = \"simulator\"\nset_body = { a = 1 }", "the simulator only accepts unchanged bodies"),
         ("kind = \"chat\"\nbetas_in_body = true", "betas_in_body: only the kind messages has beta features"),
     ] {
-        let told_of = envelope(lines).expect_err(lines).to_string();
-        assert!(told_of.contains(told), "{lines}: {told_of}");
+        let error = envelope(lines).expect_err(lines).to_string();
+        assert!(error.contains(expected), "{lines}: {error}");
     }
 }

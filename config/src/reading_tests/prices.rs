@@ -63,8 +63,8 @@ fn limits_come_from_the_price_file_and_the_currency_is_letters() {
     let listed = (Some(128_000), Some(16_000));
     // A target with a price of its own still has the limits of the file.
     assert_eq!(limits.collect::<Vec<_>>()[..4], [(None, None), listed, listed, (None, None)]);
-    let told = super::wrong("[prices]\ncurrency = \"E1\"");
-    assert!(told.contains("prices.currency: must be letters, such as EUR"), "{told}");
+    let error = super::wrong("[prices]\ncurrency = \"E1\"");
+    assert!(error.contains("prices.currency: must be letters, such as EUR"), "{error}");
 }
 
 #[test]

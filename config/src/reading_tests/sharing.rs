@@ -8,24 +8,24 @@ fn shared_config_excludes_upstreams_and_models_in_the_file() {
     let read = read("[store]\ndata = \"d\"\nshared_config = true\n").expect("it is valid");
     assert!(read.config.upstreams.is_empty() && read.config.models.is_empty());
     assert_eq!(read.config.shared_config, Some(Sharing::new("/etc/gatewright")));
-    let told = wrong(&format!("{}[store]\nshared_config = true\n", with("", "")));
+    let error = wrong(&format!("{}[store]\nshared_config = true\n", with("", "")));
     for place in
         ["gatewright.toml:1:2: upstreams: must not be set in this file", "gatewright.toml:5:2: models: "]
     {
-        assert!(told.contains(place) && told.contains("store.shared_config"), "{told}");
+        assert!(error.contains(place) && error.contains("store.shared_config"), "{error}");
     }
     assert!(SharedConfig::check(&with("", ""), "it").is_ok());
 }
 
 #[test]
 fn shared_document_rejects_other_tables_and_inline_secrets() {
-    let told = |document: &str| {
+    let rejection = |document: &str| {
         let problems = SharedConfig::check(document, "it").expect_err("it is invalid").to_string();
         assert!(!problems.contains("canary"), "{problems}");
         problems
     };
     let other = format!("{}[server]\nlisten = \"[::]:1\"\n[modles.a]\n", with("key = \"sk-canary-1\"", ""));
-    let other = told(&other);
+    let other = rejection(&other);
     let lines: Vec<&str> = other.lines().collect();
     let [secret, server, unknown] = lines.as_slice() else { panic!("{other}") };
     assert!(
@@ -34,9 +34,9 @@ fn shared_document_rejects_other_tables_and_inline_secrets() {
     );
     assert!(server.starts_with("it:8:2: server: is not shared"), "{server}");
     assert_eq!(*unknown, "it:10:2: modles: unknown key; did you mean models?");
-    assert!(told("").contains("no model is configured"), "the simulator is never shared implicitly");
-    assert!(told("[upstreams.one]\nkind = \"simulator\"\n").contains("no model is configured"));
-    assert!(told(&"#".repeat(1024 * 1024 + 1)).contains("is larger than 1048576 bytes"));
+    assert!(rejection("").contains("no model is configured"), "the simulator is never shared implicitly");
+    assert!(rejection("[upstreams.one]\nkind = \"simulator\"\n").contains("no model is configured"));
+    assert!(rejection(&"#".repeat(1024 * 1024 + 1)).contains("is larger than 1048576 bytes"));
 }
 
 #[test]

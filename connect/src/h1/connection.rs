@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> H1Connection<S> {
         let stale_until = is_used.then(|| Instant::now() + STALE);
         let head = Bytes::from(head::write(request, destination));
         let mut outgoing =
-            Outgoing { head, body: request.body.clone(), state: Sending::Underway, has_begun: false };
+            Outgoing { head, body: request.body.clone(), state: Sending::Underway, has_started: false };
         let mut packets = BytesMut::new();
         let mut reader = head::Reader::default();
         let answer = poll_fn(|context| {
@@ -82,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> H1Connection<S> {
                 let why = match ready!(read) {
                     Ok(Some(())) => continue,
                     ended if packets.is_empty() && is_end(&ended) && is_before(stale_until) => {
-                        let error = if outgoing.has_begun { Error::Stale } else { Error::Unsent };
+                        let error = if outgoing.has_started { Error::Stale } else { Error::Unsent };
                         return Poll::Ready(Err(error));
                     }
                     Ok(None) if packets.is_empty() => Error::Closed,
@@ -199,7 +199,7 @@ struct Outgoing {
     body: Bytes,
     state: Sending,
     /// Whether the connection has accepted any part of it.
-    has_begun: bool,
+    has_started: bool,
 }
 
 #[derive(Debug)]
@@ -234,7 +234,7 @@ impl Outgoing {
                     self.state = Sending::Failed(Some(io::ErrorKind::WriteZero.into()));
                 }
                 Poll::Ready(Ok(Some(written))) => {
-                    self.has_begun = true;
+                    self.has_started = true;
                     let of_head = written.min(self.head.len());
                     self.head.advance(of_head);
                     self.body.advance(written - of_head);

@@ -121,10 +121,10 @@ async fn body_ends_by_length_last_chunk_or_connection_close() {
         let halves = [&sent[..sent.len() / 2], &sent[sent.len() / 2..]];
         for packets in [&[sent][..], &bytes, &halves] {
             let (_, body, reusable) = answer(get(), packets).await.expect("an answer");
-            let said = String::from_utf8_lossy(sent);
-            assert_eq!(String::from_utf8_lossy(&body), expected, "{said}");
+            let sent_text = String::from_utf8_lossy(sent);
+            assert_eq!(String::from_utf8_lossy(&body), expected, "{sent_text}");
             // Extra data that arrives in a separate packet is noticed when the connection is reused.
-            assert!(reusable == is_reusable || (packets.len() > 1 && expected == "he"), "{said}");
+            assert!(reusable == is_reusable || (packets.len() > 1 && expected == "he"), "{sent_text}");
         }
     }
 }

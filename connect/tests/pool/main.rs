@@ -168,8 +168,8 @@ async fn watched(body: &mut Body, guard: &SocketGuard) -> Bytes {
 #[tokio::test]
 async fn connections_watcher_reads_the_body_and_the_connection_is_reused() {
     let go_on = Arc::new(Notify::new());
-    let telling = Arc::clone(&go_on);
-    let server = server(move |socket| halves(socket, Arc::clone(&telling))).await;
+    let signal = Arc::clone(&go_on);
+    let server = server(move |socket| halves(socket, Arc::clone(&signal))).await;
     let pool = pool(&server, settings());
     for changes in 0..4 {
         let request = Request::get("/").body(Bytes::new()).expect("a request");

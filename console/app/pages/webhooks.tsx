@@ -11,7 +11,7 @@ const KINDS: Record<string, "good" | "bad" | "plain"> = { delivered: "good", dea
 export function Webhooks() {
   const [status, setStatus] = useState("");
   const [failed, setFailed] = useState<unknown>(null);
-  const [said, setSaid] = useState("");
+  const [notice, setNotice] = useState("");
   const { value, error, again } = useData(
     (signal) =>
       Promise.all([
@@ -24,7 +24,7 @@ export function Webhooks() {
   const redeliver = async (id: string) => {
     try {
       await asAdmin(`webhooks/${encodeURIComponent(id)}/redeliver`, { method: "POST" });
-      setSaid(`${id} will be delivered again.`);
+      setNotice(`${id} will be delivered again.`);
       setFailed(null);
       again();
     } catch (refused) {
@@ -47,7 +47,7 @@ export function Webhooks() {
       </div>
       <Problem error={error ?? failed} />
       <p role="status" class="soft">
-        {said}
+        {notice}
       </p>
       {!value && !error && <p class="soft">Loading…</p>}
       {listed && (

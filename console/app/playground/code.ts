@@ -115,8 +115,9 @@ function python(
 ): string {
   const name = form === "video" ? `${operation.name}_and_wait` : operation.name;
   const call = `client.${operation.resource}.${name}(\n${entries(members, PYTHON, 1, "=")})`;
-  const told = calls && operation.final ? `answer = stream.${operation.final.python}()\n${calls.python}` : "";
-  return `from gatewright import Client\n\nclient = Client()\n${PYTHON_ENDS[form](call)}${told}`;
+  const printing =
+    calls && operation.final ? `answer = stream.${operation.final.python}()\n${calls.python}` : "";
+  return `from gatewright import Client\n\nclient = Client()\n${PYTHON_ENDS[form](call)}${printing}`;
 }
 
 const PYTHON_ENDS: Record<Form, (call: string) => string> = {
@@ -143,9 +144,9 @@ function node(operation: Called, members: Record<string, unknown>, form: Form, c
   const snake = form === "video" ? `${operation.name}_and_wait` : operation.name;
   const name = snake.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
   const call = `await client.${operation.resource}.${name}({\n${entries(members, SCRIPT, 1, ": ")}});`;
-  const told =
+  const printing =
     calls && operation.final ? `const answer = await stream.${operation.final.node}();\n${calls.node}` : "";
-  return `import { Client } from "gatewright";\n\nconst client = new Client();\n${NODE_ENDS[form](call)}${told}`;
+  return `import { Client } from "gatewright";\n\nconst client = new Client();\n${NODE_ENDS[form](call)}${printing}`;
 }
 
 const NODE_ENDS: Record<Form, (call: string) => string> = {

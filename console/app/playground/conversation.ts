@@ -74,7 +74,7 @@ export interface Prepared {
   body: Record<string, unknown>;
 }
 
-export const said = (text: string, files: Attachment[] = []): Turn => ({
+export const userTurn = (text: string, files: Attachment[] = []): Turn => ({
   role: "user",
   text,
   thoughts: [],

@@ -2,7 +2,7 @@
 // removes all.
 import { computed, effect, signal } from "@preact/signals";
 import { about, isRestoring, isSignedIn } from "../session.ts";
-import { keep, kept, remember, remembered } from "../storage.ts";
+import { keep, remember, remembered, stored } from "../storage.ts";
 import type { Turn } from "./conversation.ts";
 
 /** Maximum number of conversations; the oldest are removed. */
@@ -47,7 +47,7 @@ function newId(): string {
 }
 
 function all(prefix: string): { id: string; length: number; title: string; saved: Saved }[] {
-  const found = [...kept(prefix)].flatMap(([id, text]) => {
+  const found = [...stored(prefix)].flatMap(([id, text]) => {
     const saved = read(text);
     return saved ? [{ id, length: text.length, title: title(saved), saved }] : [];
   });
@@ -112,7 +112,7 @@ let wasSignedIn = false;
 effect(() => {
   const isIn = isSignedIn.value;
   if (wasSignedIn && !isIn && !isRestoring.value) {
-    for (const id of kept(PREFIX).keys()) keep(PREFIX + id, null);
+    for (const id of stored(PREFIX).keys()) keep(PREFIX + id, null);
     turnTo(null);
   }
   wasSignedIn = isIn;

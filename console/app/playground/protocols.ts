@@ -19,7 +19,7 @@ export interface Protocol {
   files: readonly string[];
   /** Settings that it lacks. */
   lacks: readonly (keyof Settings)[];
-  /** How much a model may be asked to reason. */
+  /** The levels of reasoning that a request may set. */
   efforts: readonly string[];
   prepare(model: string, turns: Turn[], settings: Settings): Prepared;
   /** What an event of a stream adds. */
@@ -30,8 +30,8 @@ export interface Protocol {
 
 /** A request. Throws an error if the protocol can't express part of it. */
 export function prepare(chosen: Protocol, model: string, turns: Turn[], settings: Settings): Prepared {
-  const said = turns.map(withTexts);
-  for (const file of said.flatMap((turn) => turn.files)) {
+  const prepared = turns.map(withTexts);
+  for (const file of prepared.flatMap((turn) => turn.files)) {
     if (!chosen.files.includes(file.type)) {
       throw new Error(
         `${chosen.title} takes no ${file.type}: remove ${file.name}, or choose another protocol.`,
@@ -41,7 +41,7 @@ export function prepare(chosen: Protocol, model: string, turns: Turn[], settings
   if (settings.effort && !chosen.efforts.includes(settings.effort)) {
     throw new Error(`${chosen.title} has no reasoning effort "${settings.effort}".`);
   }
-  return chosen.prepare(model, said, settings);
+  return chosen.prepare(model, prepared, settings);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: events are read as they arrive, and any member may be missing

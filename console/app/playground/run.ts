@@ -8,7 +8,7 @@ import type { Added, Protocol } from "./protocols.ts";
 /** An answer so far. */
 export interface Answer {
   turn: Turn;
-  /** The model that was asked. */
+  /** The requested model. */
   model: string;
   /** Milliseconds until the first text, thought or call; `null` before it, and if the answer isn't streamed. */
   first: number | null;
@@ -44,7 +44,7 @@ export async function run(
   model: string,
   prepared: Prepared,
   signal: AbortSignal,
-  tell: (answer: Answer) => void,
+  onUpdate: (answer: Answer) => void,
 ): Promise<Answer> {
   const started = performance.now();
   const calls = new Map<number, ToolCall>();
@@ -112,7 +112,7 @@ export async function run(
       first: begins ? now : answer.first,
       took: now,
     };
-    tell(answer);
+    onUpdate(answer);
   };
   const response = await ask(key, address(prepared), { body: prepared.body, signal });
   answer.requestId = response.headers.get("x-request-id");

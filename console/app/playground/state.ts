@@ -7,9 +7,9 @@ import {
   readSchema,
   readTools,
   type Settings,
-  said,
   type ToolResult,
   type Turn,
+  userTurn,
 } from "./conversation.ts";
 import * as history from "./history.ts";
 import { preferred } from "./preferred.ts";
@@ -89,7 +89,7 @@ export const files = signal<Attachment[]>([]);
 export const paneCount = computed(() => panes.value.length);
 /** Whether any answer is in progress. */
 export const isRunning = computed(() => panes.value.some((pane) => pane.running !== null));
-/** Whether nothing was said. */
+/** Whether the conversation is empty. */
 export const isEmpty = computed(() => panes.value.every((pane) => pane.turns.length === 0 && !pane.failed));
 /** The turns of the first pane, for the code view. */
 const firstTurns = computed(() => panes.value[0]?.turns ?? []);
@@ -169,11 +169,11 @@ history.restoring(show);
 
 /** The conversation in the form in which it is stored and exported. */
 export function conversation(): Omit<history.Saved, "saved"> {
-  const said = panes.value.map((_, place) => ({
+  const saved = panes.value.map((_, place) => ({
     model: modelOf(place),
     turns: panes.value[place]?.turns ?? [],
   }));
-  return { protocol: protocol.value.id, form: { ...form.value }, panes: said };
+  return { protocol: protocol.value.id, form: { ...form.value }, panes: saved };
 }
 
 /** The settings. Throws an error that says what is wrong with them. */
@@ -206,7 +206,9 @@ export function settings(): Settings {
 export function prepared(): Prepared {
   const turns = firstTurns.value;
   const next = draft.value !== "" || files.value.length > 0 || turns.length === 0;
-  const all = next ? [...turns, said(draft.value || "Say hello.", files.value)] : withoutLastAnswer(turns);
+  const all = next
+    ? [...turns, userTurn(draft.value || "Say hello.", files.value)]
+    : withoutLastAnswer(turns);
   return prepare(protocol.value, modelOf(0), all, settings());
 }
 
@@ -216,7 +218,7 @@ function withoutLastAnswer(turns: Turn[]): Turn[] {
 
 /** Sends the draft to all panes. If all of them fail, it is the draft again. */
 export async function send(): Promise<void> {
-  const turn = said(draft.value, files.value);
+  const turn = userTurn(draft.value, files.value);
   draft.value = "";
   files.value = [];
   const answered = await Promise.all(panes.value.map((pane, place) => answer(place, pane.turns, turn)));
@@ -228,7 +230,7 @@ export async function send(): Promise<void> {
 
 /** Sends the results of tool calls. */
 export function sendResults(place: number, results: ToolResult[]): void {
-  void answer(place, panes.value[place]?.turns ?? [], { ...said(""), results });
+  void answer(place, panes.value[place]?.turns ?? [], { ...userTurn(""), results });
 }
 
 /** Sends the message that failed, or else the last one, once more. */

@@ -49,8 +49,8 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
     setRunning(true);
     const started = performance.now();
     try {
-      const asking = { method: listed.method, body: parsed, signal: mine.signal };
-      const response = await ask(key ?? "", address(listed.path, parameters, values), asking);
+      const options = { method: listed.method, body: parsed, signal: mine.signal };
+      const response = await ask(key ?? "", address(listed.path, parameters, values), options);
       const answer: Answered = {
         status: response.status,
         type: response.headers.get("content-type") ?? "",

@@ -117,14 +117,14 @@ function scale(most: number, isCount: boolean): number[] {
 }
 
 /** The colors of names as long as the page is open, whatever is shown, and in whatever order. */
-const kept = new Map<string, number>();
+const assigned = new Map<string, number>();
 
 /** A color for each name: its previous one, otherwise its own, otherwise a free one. */
 export function colours(names: string[]): Map<string, number> {
   const found = new Map<string, number>();
   const taken = new Set<number>();
   for (const name of names) {
-    const before = kept.get(name);
+    const before = assigned.get(name);
     if (before === undefined || taken.has(before)) continue;
     found.set(name, before);
     taken.add(before);
@@ -136,7 +136,7 @@ export function colours(names: string[]): Map<string, number> {
     const places = Array.from({ length: MOST_NAMES }, (_, place) => (own + place) % MOST_NAMES);
     const colour = places.find((each) => !taken.has(each)) ?? OTHERS;
     found.set(name, colour);
-    kept.set(name, colour);
+    assigned.set(name, colour);
     taken.add(colour);
   }
   return found;

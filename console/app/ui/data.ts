@@ -13,8 +13,8 @@ export function useData<T>(ask: (signal: AbortSignal) => Promise<T>, on: unknown
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
-  const asking = useRef(ask);
-  asking.current = ask;
+  const latestAsk = useRef(ask);
+  latestAsk.current = ask;
   useEffect(() => {
     const controller = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -23,7 +23,7 @@ export function useData<T>(ask: (signal: AbortSignal) => Promise<T>, on: unknown
       isMissed = document.hidden;
       if (isMissed) return;
       try {
-        const found = await asking.current(controller.signal);
+        const found = await latestAsk.current(controller.signal);
         if (controller.signal.aborted) return;
         setValue(found);
         setError(null);

@@ -156,15 +156,15 @@ export function Submit(props: {
 
 /** A button that copies a text. */
 export function Copy(props: { text: string; label?: string }) {
-  const [said, setSaid] = useState("");
+  const [status, setStatus] = useState("");
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(props.text);
-      setSaid("Copied");
+      setStatus("Copied");
     } catch {
-      setSaid("Copying failed: select the text and copy it");
+      setStatus("Copying failed: select the text and copy it");
     }
-    setTimeout(() => setSaid(""), 2500);
+    setTimeout(() => setStatus(""), 2500);
   };
   return (
     <span class="copy">
@@ -172,7 +172,7 @@ export function Copy(props: { text: string; label?: string }) {
         {props.label ?? "Copy"}
       </button>
       <span role="status" class="soft">
-        {said}
+        {status}
       </span>
     </span>
   );
@@ -263,7 +263,7 @@ function useStacking() {
   return frame;
 }
 
-/** Moves the focus to the list when the focused row or button is removed, so that nobody has to start at the top again. */
+/** Moves the focus to the list when the focused row or button is removed, so that the keyboard stays in place. */
 function useFocusOfRows(list: RefObject<HTMLElement | null>) {
   // Checked before the rows change.
   const isWithin = list.current?.contains(document.activeElement) ?? false;

@@ -54,7 +54,7 @@ pub fn register(json: &str) -> Result<(), String> {
     let rows: Vec<Row> = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let mut operations = OPERATIONS.write().unwrap_or_else(PoisonError::into_inner);
     for row in rows {
-        let operation = kept(row);
+        let operation = leaked_operation(row);
         operations.insert(operation.id, operation);
     }
     Ok(())
@@ -65,7 +65,7 @@ pub(crate) fn by_id(id: &str) -> Option<&'static Operation> {
     OPERATIONS.read().unwrap_or_else(PoisonError::into_inner).get(id).copied()
 }
 
-fn kept(row: Row) -> &'static Operation {
+fn leaked_operation(row: Row) -> &'static Operation {
     Box::leak(Box::new(Operation {
         id: text(row.id),
         method: row.method,

@@ -198,7 +198,7 @@ pub(crate) async fn save_base64(text: &str, path: &Path, options: &SaveOptions) 
     }
 }
 
-/// A file on its way to disk, with what the first response said about it.
+/// A file on its way to disk, with its description in the first response.
 struct Transfer {
     url: Url,
     /// Its size.
@@ -280,8 +280,9 @@ pub(crate) fn continues(
     tag: Option<&HeaderValue>,
 ) -> bool {
     let range = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).and_then(content_range);
-    let Some((start, end, told)) = range else { return false };
-    let same_size = [total, told].into_iter().flatten().all(|total| Some(total) == end.checked_add(1));
+    let Some((start, end, stated_total)) = range else { return false };
+    let same_size =
+        [total, stated_total].into_iter().flatten().all(|total| Some(total) == end.checked_add(1));
     start == from && same_size && headers.get(ETAG).is_none_or(|other| Some(other) == tag)
 }
 

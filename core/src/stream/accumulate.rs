@@ -33,7 +33,7 @@ use crate::api::operation::{Operation, Protocol};
 pub struct Accumulator {
     /// The form of one chunk.
     form: &'static Form,
-    has_begun: bool,
+    has_started: bool,
     document: Document,
 }
 
@@ -64,7 +64,7 @@ impl Accumulator {
             Protocol::Native => Document::Native(native::ContentBuilder::default()),
             Protocol::Plain | Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
-        Self { form: chunk_form(operation), has_begun: false, document }
+        Self { form: chunk_form(operation), has_started: false, document }
     }
 
     /// Adds the next chunk.
@@ -81,7 +81,7 @@ impl Accumulator {
     /// ```
     pub fn push(&mut self, chunk: Value) {
         let chunk = shape::mend(self.form, chunk, RepairLevel::Structure);
-        self.has_begun = true;
+        self.has_started = true;
         match &mut self.document {
             Document::Chat(completion) => completion.push(chunk),
             Document::Responses(building) => building.push(chunk),
@@ -129,7 +129,7 @@ impl Accumulator {
     /// assert_eq!(accumulator.document().unwrap()["object"], "chat.completion");
     /// ```
     pub fn document(&self) -> Option<Value> {
-        self.has_begun.then(|| match &self.document {
+        self.has_started.then(|| match &self.document {
             Document::Chat(completion) => completion.document(),
             Document::Responses(building) => building.document(),
             Document::Messages(building) => building.document(),

@@ -259,7 +259,7 @@ impl<T> ChatEvents<T> {
                 return Err(self.whole_error(misfit).await);
             }
         }
-        Ok(Some(self.answer.tell(step, value)))
+        Ok(Some(self.answer.event(step, value)))
     }
 
     /// The error of the whole answer, which says what is wrong with it.
@@ -448,7 +448,7 @@ impl AnswerSoFar {
     }
 
     /// Takes a step; returns its event.
-    fn tell<T>(&mut self, step: AnswerStep, value: Option<T>) -> ChatEvent<'_, T> {
+    fn event<T>(&mut self, step: AnswerStep, value: Option<T>) -> ChatEvent<'_, T> {
         match step {
             AnswerStep::Content { choice: index, text } => {
                 let content = &mut self.choices[&index].content;

@@ -36,7 +36,7 @@ impl GrowingText {
         &self.text[self.newest..]
     }
 
-    /// The value so far, if the text is read as JSON and one has begun.
+    /// The value so far, if the text is read as JSON and one has started.
     pub(super) fn value(&self) -> Option<&Value> {
         self.json.as_ref()?.value()
     }

@@ -135,16 +135,16 @@ impl Levels {
             Ready::Element(chunk) => return (None, self.chunk(Ready::Chunk(chunk)).map(drop)),
             Ready::Frame { frame, is_chunk, like } => (*frame, is_chunk, like),
         };
-        let mut kept = Ok(());
+        let mut outcome = Ok(());
         match (&frame.data, like) {
             (Some(data), Some(like)) => self.keep_like(data, &like),
             (Some(data), None) if is_chunk => {
                 let event = StreamEvent { event: frame.event.clone(), data: data.clone(), id: None };
-                kept = self.chunk(Ready::Chunk(ReadChunk { event, like: None })).map(drop);
+                outcome = self.chunk(Ready::Chunk(ReadChunk { event, like: None })).map(drop);
             }
             _ => {}
         }
-        (Some(frame), kept)
+        (Some(frame), outcome)
     }
 
     /// Keeps a chunk for the document.

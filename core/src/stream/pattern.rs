@@ -147,13 +147,13 @@ impl ChunkParts {
     }
 
     /// Reports each part that may differ, and returns what follows the last of them.
-    fn split<'a>(&self, data: &'a str, mut tell: impl FnMut(Range<usize>, VaryingField)) -> Option<&'a str> {
+    fn split<'a>(&self, data: &'a str, mut visit: impl FnMut(Range<usize>, VaryingField)) -> Option<&'a str> {
         let mut at = 0;
         for (before, vary) in &self.before {
             let rest = data[at..].strip_prefix(before.as_str())?;
             at += before.len();
             let length = vary.length(rest)?;
-            tell(at..at + length, *vary);
+            visit(at..at + length, *vary);
             at += length;
         }
         Some(&data[at..])
@@ -214,17 +214,17 @@ impl TemplateMatch {
     }
 
     /// Reports the values that may differ, as JSON. None if the chunk does not match the last one.
-    pub(super) fn each_value<'a>(&self, data: &'a str, mut tell: impl FnMut(&'a str)) -> Option<()> {
+    pub(super) fn each_value<'a>(&self, data: &'a str, mut visit: impl FnMut(&'a str)) -> Option<()> {
         let rest = self.pattern.came.split(data, |range, vary| {
             let quote = usize::from(vary.is_string());
-            tell(data.get(range.start - quote..range.end + quote).unwrap_or_default());
+            visit(data.get(range.start - quote..range.end + quote).unwrap_or_default());
         })?;
         (rest == self.pattern.came.end).then_some(())
     }
 
     /// Reports each part that may differ: a number, or the inside of a string.
-    pub(super) fn each_part(&self, data: &str, tell: impl FnMut(Range<usize>, VaryingField)) {
-        self.pattern.came.split(data, tell);
+    pub(super) fn each_part(&self, data: &str, visit: impl FnMut(Range<usize>, VaryingField)) {
+        self.pattern.came.split(data, visit);
     }
 
     /// The text as JSON.

@@ -82,7 +82,7 @@ pub struct ReadAhead<E: Send + 'static> {
 }
 
 impl<E: Send + 'static> ReadAhead<E> {
-    /// A stream that nobody has read from yet; the task that reads ahead will run on `runtime`. make: converts what is read; if it
+    /// A stream that has not been read from yet; the task that reads ahead will run on `runtime`. make: converts what is read; if it
     /// returns a reason why it cannot, the stream ends with a Decode error.
     ///
     /// ```
@@ -295,7 +295,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         }
     }
 
-    /// Runs `tell` once [`ReadAhead::take`] has something to return: either now or on the task.
+    /// Runs `notify` once [`ReadAhead::take`] has something to return: either now or on the task.
     ///
     /// ```
     /// use std::sync::mpsc::channel;
@@ -303,18 +303,18 @@ impl<E: Send + 'static> ReadAhead<E> {
     /// use gatewright::read_ahead::ReadAhead;
     ///
     /// fn wait(stream: &ReadAhead<String>) {
-    ///     let (tell, told) = channel();
-    ///     stream.when_readable(move || drop(tell.send(())));
-    ///     told.recv().expect("delivered once");
+    ///     let (sender, receiver) = channel();
+    ///     stream.when_readable(move || drop(sender.send(())));
+    ///     receiver.recv().expect("delivered once");
     /// }
     /// ```
-    pub fn when_readable(&self, tell: impl FnOnce() + Send + 'static) {
+    pub fn when_readable(&self, notify: impl FnOnce() + Send + 'static) {
         let mut state = self.inbox.lock();
         if state.is_readable() {
             drop(state);
-            tell();
+            notify();
         } else {
-            state.waiters.push(Box::new(tell));
+            state.waiters.push(Box::new(notify));
         }
     }
 

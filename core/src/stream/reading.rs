@@ -89,7 +89,7 @@ pub(super) struct PacketReader {
     /// How the response ends, according to the body.
     end: Option<Result<(), Error>>,
     /// Whether the body has contained a chunk.
-    has_begun: bool,
+    has_started: bool,
     pub(super) complete: bool,
     now: Instant,
     /// When the last event of the response arrived.
@@ -115,7 +115,7 @@ impl PacketReader {
             ready: VecDeque::new(),
             patterns: Patterns::new(operation),
             end: None,
-            has_begun: false,
+            has_started: false,
             complete: false,
             now,
             last_event: now,
@@ -216,7 +216,7 @@ impl PacketReader {
         let class = classify::event_class(self.operation, &event);
         let is_of_answer = matches!(class, EventClass::Chunk | EventClass::Finish | EventClass::Terminal);
         if is_of_answer {
-            self.has_begun = true;
+            self.has_started = true;
             self.last_event = self.now;
         }
         let is_chunk = is_of_answer || matches!(class, EventClass::Aside);
@@ -337,14 +337,14 @@ impl PacketReader {
                         return end;
                     }
                 }
-                self.complete |= classify::may_end_anywhere(self.operation) && self.has_begun;
+                self.complete |= classify::may_end_anywhere(self.operation) && self.has_started;
                 self.outcome()
             }
         }
     }
 
     fn outcome(&self) -> Result<(), Error> {
-        if !self.has_begun {
+        if !self.has_started {
             Err(truncated("the stream had no events"))
         } else if self.complete {
             Ok(())

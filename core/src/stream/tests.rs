@@ -50,7 +50,7 @@ fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
 }
 
 /// What a level delivers, and how the stream ends.
-type Told<T> = (Vec<T>, Option<(ErrorKind, String, Option<Bytes>, Option<u64>)>);
+type ReadResult<T> = (Vec<T>, Option<(ErrorKind, String, Option<Bytes>, Option<u64>)>);
 
 fn end(error: &Error) -> (ErrorKind, String, Option<Bytes>, Option<u64>) {
     let events = error.received().map(|received| received.events);
@@ -60,7 +60,7 @@ fn end(error: &Error) -> (ErrorKind, String, Option<Bytes>, Option<u64>) {
 async fn read<T>(
     mut stream: RawStream,
     mut next: impl AsyncFnMut(&mut RawStream) -> Result<Option<Vec<T>>, Error>,
-) -> Told<T> {
+) -> ReadResult<T> {
     let mut all = Vec::new();
     loop {
         match next(&mut stream).await {

@@ -1,4 +1,4 @@
-//! Reads the texts of an answer as values of a type, and tells why there are none.
+//! Reads the texts of an answer as values of a type, or reports why there are none.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -143,7 +143,7 @@ impl StructuredAnswer for Message {
             Some(MessageStopReason::MAX_TOKENS | CONTEXT_WINDOW) => Some(CutOff::at_limit("max_tokens")),
             _ => None,
         };
-        // Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+        // Beside calls of tools, a text is no answer yet, and the text of a refusal never is.
         let calls_tools = self.content.iter().any(|block| block.type_ == "tool_use");
         let has_none = calls_tools || reason == Some(MessageStopReason::REFUSAL);
         let blocks = self.content.iter().filter(|block| block.type_ == "text");
@@ -173,8 +173,8 @@ impl StructuredAnswer for GenerateContentResponse {
         let parts = parts.map_or(&[][..], |content| &content.parts);
         // Beside calls of functions, a text is no answer yet.
         let calls_functions = parts.iter().any(|part| part.function_call.is_some());
-        let said = parts.iter().filter(|part| part.thought != Some(true));
-        let text: String = said.filter_map(|part| part.text.as_deref()).collect();
+        let visible = parts.iter().filter(|part| part.thought != Some(true));
+        let text: String = visible.filter_map(|part| part.text.as_deref()).collect();
         vec![AnswerText { text: (!calls_functions).then(|| text.into()), refusal: None, cut }]
     }
 }
@@ -195,8 +195,8 @@ impl AnswerText<'_> {
         }
         match text {
             Some(text) if self.refusal.is_none() => fit(text).map(Some).map_err(|misfit| {
-                let said = format!("{misfit}; {}", beginning(text));
-                is_no().with_code(misfit.code).quoting(said).about(misfit.path)
+                let message = format!("{misfit}; {}", beginning(text));
+                is_no().with_code(misfit.code).quoting(message).about(misfit.path)
             }),
             _ => Ok(None),
         }

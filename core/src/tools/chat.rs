@@ -166,13 +166,13 @@ fn message_of(message: &ChatCompletionMessage) -> ChatMessage {
     let ChatCompletionMessage {
         content, refusal, reasoning_content, tool_calls, function_call, extra, ..
     } = message.clone();
-    let mut said = ChatMessage::required(ChatMessageRole::Assistant);
-    said.content = content.map(Into::into);
-    said.tool_calls = Some(tool_calls).filter(|calls| !calls.is_empty());
-    said.function_call = function_call;
-    said.extra = extra;
+    let mut message_sent = ChatMessage::required(ChatMessageRole::Assistant);
+    message_sent.content = content.map(Into::into);
+    message_sent.tool_calls = Some(tool_calls).filter(|calls| !calls.is_empty());
+    message_sent.function_call = function_call;
+    message_sent.extra = extra;
     for (name, text) in [("refusal", refusal), ("reasoning_content", reasoning_content)] {
-        said.extra.extend(text.map(|text| (name.to_owned(), text.into())));
+        message_sent.extra.extend(text.map(|text| (name.to_owned(), text.into())));
     }
-    said
+    message_sent
 }

@@ -130,8 +130,8 @@ impl ToolRequest for ResponseRequest {
         let calls = answer.output.iter().filter(|item| item.type_ == "function_call").map(call_of).collect();
         let status = answer.status.as_ref().map(|status| status.as_str());
         let failed = (status == Some(ResponseStatus::FAILED)).then(|| {
-            let said = answer.error.as_ref().map_or("the gateway does not say why", |error| &error.message);
-            LoopStop { code: FAILED, message: format!("the answer failed: {said}") }
+            let cause = answer.error.as_ref().map_or("the gateway does not say why", |error| &error.message);
+            LoopStop { code: FAILED, message: format!("the answer failed: {cause}") }
         });
         let cut_off = (status == Some(ResponseStatus::INCOMPLETE)).then(|| cut_of(answer));
         Turn { added, calls, failed: failed.or(unreadable), cut_off, is_paused: false }

@@ -98,7 +98,7 @@ type OnMessage<'a, M> = Box<dyn FnMut(&M) + Send + 'a>;
 /// What is called with every event of the answers.
 pub(super) type OnEvent<'a, R> = dyn for<'e> FnMut(<R as ToolRequest>::Event<'e>) + Send + 'a;
 
-/// A loop of tool calls that has not begun: set its options, then await it.
+/// A loop of tool calls that has not started: set its options, then await it.
 ///
 /// ```no_run
 /// # async fn example(client: gatewright::Client, tools: Vec<gatewright::Tool>) -> Result<(), gatewright::Error> {
@@ -160,7 +160,7 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
     }
 
     /// Whether the error of a tool, or arguments that do not fit, end the loop, as the source of an error of the kind
-    /// ToolLoop, instead of being told to the model.
+    /// ToolLoop, instead of being sent to the model.
     ///
     /// ```no_run
     /// # async fn example(run: gatewright::ToolLoop<'_>) {

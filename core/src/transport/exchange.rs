@@ -252,7 +252,7 @@ impl Transport {
     }
 
     /// Sends a prepared request until it succeeds, fails permanently, or the deadline passes. A stream's body is left
-    /// unread: nothing is retried once it has begun.
+    /// unread: nothing is retried once it has started.
     async fn exchange(
         &self,
         request: Outgoing,

@@ -62,7 +62,7 @@ pub(crate) fn from_environment(keys: &Arc<KnownKeys>) -> Option<impl Middleware 
 
 impl LogLevel {
     /// None for an unknown level.
-    #[expect(clippy::option_option, reason = "no level asked for, and no level at all")]
+    #[expect(clippy::option_option, reason = "no level requested, and no such level")]
     fn parse(text: &str) -> Option<Option<Self>> {
         match text.trim().to_ascii_lowercase().as_str() {
             "" | "off" => Some(None),

@@ -87,7 +87,7 @@ pub trait Middleware: Send + Sync {
     /// }
     ///
     /// let failures = Arc::new(Failures::default());
-    /// # // Nobody listens there.
+    /// # // No server listens there.
     /// let client = Client::builder().base_url("http://127.0.0.1:1").max_retries(1);
     /// let client = client.api_key("my-key").no_proxy().middleware(failures.clone()).build()?;
     /// assert!(client.models().list().await.is_err());
@@ -266,7 +266,7 @@ impl Attempt {
             };
             let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
             if joined(headers, &header).as_ref() == Some(value) {
-                put.extend(headers.get_all(&header).iter().map(|kept| (header.clone(), kept.clone())));
+                put.extend(headers.get_all(&header).iter().map(|value| (header.clone(), value.clone())));
                 continue;
             }
             let mut value = HeaderValue::from_str(value).map_err(|_| unusable())?;
@@ -316,7 +316,7 @@ impl fmt::Debug for Attempt {
 /// use gatewright::Outcome;
 ///
 /// /// A line for a log.
-/// fn told(outcome: &Outcome) -> String {
+/// fn log_line(outcome: &Outcome) -> String {
 ///     match outcome.error() {
 ///         Some(error) => format!("failed after {:?}: {error}", outcome.elapsed()),
 ///         None => format!("{:?} after {:?}", outcome.status(), outcome.elapsed()),

@@ -17,7 +17,7 @@ static WITH_ROOTS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
     finish(gatewright_trust::client()?.with_root_certificates(default_roots()?).with_no_client_auth())
 });
 
-/// For clients that use only plain HTTP: trusts nobody and reads no files.
+/// For clients that use only plain HTTP: trusts no certificate and reads no files.
 static WITHOUT_ROOTS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
     finish(gatewright_trust::client()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 });

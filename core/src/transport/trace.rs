@@ -199,7 +199,7 @@ pub(crate) struct StreamSpan {
 struct Events {
     decoder: Decoder,
     summary: ResponseSummary,
-    has_begun: bool,
+    has_started: bool,
     secrets: Secrets,
 }
 
@@ -214,7 +214,7 @@ impl StreamSpan {
         }
         for item in items {
             let Item::Event(event) = item else { continue };
-            if !std::mem::replace(&mut events.has_begun, true) {
+            if !std::mem::replace(&mut events.has_started, true) {
                 let seconds = self.began.elapsed().as_secs_f64();
                 self.span.record("gen_ai.response.time_to_first_chunk", seconds);
             }

@@ -21,7 +21,7 @@ use self::unredacted::{Cause, ErrorDetails, Unredacted};
 
 pub(crate) use crate::api::generated::error_kinds::ErrorKind;
 
-/// A failed call: the kind of failure, the operation, and everything the gateway said about it.
+/// A failed call: the kind of failure, the operation, and everything the gateway sent about it.
 ///
 /// One pointer wide, so that a `Result` stays small on the stack.
 ///
@@ -53,7 +53,7 @@ struct Inner {
     elapsed: Option<Duration>,
     violations: Vec<Violation>,
     received: Option<Received>,
-    told: ErrorDetails,
+    details: ErrorDetails,
     /// Text that is not redacted yet.
     unredacted: Unredacted,
 }
@@ -63,11 +63,11 @@ struct Inner {
 /// ```
 /// use gatewright::{Error, Received};
 ///
-/// /// Whether a failed stream had begun.
-/// fn has_begun(error: &Error) -> bool {
+/// /// Whether a failed stream had started.
+/// fn had_started(error: &Error) -> bool {
 ///     error.received().is_some_and(|Received { events, .. }| events > 0)
 /// }
-/// # assert!(!has_begun(&Error::new(gatewright::ErrorKind::Cancelled, "stopped")));
+/// # assert!(!had_started(&Error::new(gatewright::ErrorKind::Cancelled, "stopped")));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
@@ -142,7 +142,7 @@ impl Error {
     /// # }
     /// ```
     pub fn request_id(&self) -> Option<&str> {
-        self.inner.told.request_id.as_deref()
+        self.inner.details.request_id.as_deref()
     }
 
     /// The error code of the body: `model_not_found`. In the native style: the reason, else the status word. For a
@@ -156,7 +156,7 @@ impl Error {
     /// assert_eq!(error.code(), Some("missing_header"));
     /// ```
     pub fn code(&self) -> Option<&str> {
-        self.inner.told.code.as_deref()
+        self.inner.details.code.as_deref()
     }
 
     /// The request field the gateway complained about; the header that a refused webhook lacks; the place where an answer
@@ -170,7 +170,7 @@ impl Error {
     /// assert_eq!(error.param(), Some("webhook-timestamp"));
     /// ```
     pub fn param(&self) -> Option<&str> {
-        self.inner.told.param.as_deref()
+        self.inner.details.param.as_deref()
     }
 
     /// The error type of the body: `invalid_request_error`. In the native style the status word.
@@ -181,10 +181,10 @@ impl Error {
     /// # }
     /// ```
     pub fn error_type(&self) -> Option<&str> {
-        self.inner.told.error_type.as_deref()
+        self.inner.details.error_type.as_deref()
     }
 
-    /// How long the gateway asked to wait before the next try.
+    /// How long to wait before the next try, as the gateway requests.
     ///
     /// ```
     /// # fn example(error: &gatewright::Error) {
@@ -208,7 +208,7 @@ impl Error {
     /// # }
     /// ```
     pub fn body(&self) -> Option<&Bytes> {
-        self.inner.told.body.as_deref()
+        self.inner.details.body.as_deref()
     }
 
     /// Response headers, if there was a response. Secrets are redacted: cookies and the like have no value.
@@ -220,7 +220,7 @@ impl Error {
     /// # }
     /// ```
     pub fn headers(&self) -> Option<&HeaderMap> {
-        self.inner.told.headers.as_deref()
+        self.inner.details.headers.as_deref()
     }
 
     /// How many requests were sent for this call; 0 if it failed before the first.
@@ -278,10 +278,10 @@ impl Error {
     /// # }
     /// ```
     pub fn partial(&self) -> Option<&Bytes> {
-        self.inner.told.partial.as_deref()
+        self.inner.details.partial.as_deref()
     }
 
-    /// For an answer that holds no value of the type that was asked for ([`ErrorKind::StructuredOutput`]), and for the
+    /// For an answer that holds no value of the requested type ([`ErrorKind::StructuredOutput`]), and for the
     /// last one of a tool loop ([`ErrorKind::ToolLoop`]): the whole answer as JSON. Only the client's own secrets are
     /// redacted.
     ///
@@ -297,7 +297,7 @@ impl Error {
     /// ```
     #[cfg(feature = "schemars")]
     pub fn answer(&self) -> Option<&Bytes> {
-        self.inner.told.answer.as_deref()
+        self.inner.details.answer.as_deref()
     }
 
     /// For a tool loop that ended without an answer ([`ErrorKind::ToolLoop`]): the conversation so far as JSON, a list of
@@ -315,7 +315,7 @@ impl Error {
     /// ```
     #[cfg(feature = "schemars")]
     pub fn messages(&self) -> Option<&Bytes> {
-        self.inner.told.messages.as_deref()
+        self.inner.details.messages.as_deref()
     }
 
     /// For a failed stream: how much arrived. None for other errors.
@@ -352,7 +352,7 @@ impl Error {
                 elapsed: None,
                 violations: Vec::new(),
                 received: None,
-                told: ErrorDetails::default(),
+                details: ErrorDetails::default(),
                 unredacted: Unredacted::default(),
             }),
         }
@@ -378,10 +378,11 @@ impl Error {
     pub(crate) fn shown(mut self, redactor: &Redactor) -> Self {
         let inner = &mut *self.inner;
         let ours = visible_lines(&redactor.redact(&inner.message)).into_owned();
-        let (unredacted, told) = (std::mem::take(&mut inner.unredacted), std::mem::take(&mut inner.told));
-        let (message, told) = unredacted.shown(&ours, told, redactor);
+        let (unredacted, details) =
+            (std::mem::take(&mut inner.unredacted), std::mem::take(&mut inner.details));
+        let (message, details) = unredacted.shown(&ours, details, redactor);
         inner.message = message.unwrap_or(ours);
-        inner.told = told;
+        inner.details = details;
         self
     }
 
@@ -416,7 +417,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.inner.told.cause = Some(source.into());
+        self.inner.details.cause = Some(source.into());
         self
     }
 
@@ -428,12 +429,12 @@ impl Error {
 
     /// Sets our own code for errors that have no error body.
     pub(crate) fn with_code(mut self, code: &'static str) -> Self {
-        self.inner.told.code = Some(SafeText::ours(code));
+        self.inner.details.code = Some(SafeText::ours(code));
         self
     }
 
     pub(crate) fn with_param(mut self, param: &'static str) -> Self {
-        self.inner.told.param = Some(SafeText::ours(param));
+        self.inner.details.param = Some(SafeText::ours(param));
         self
     }
 
@@ -474,7 +475,7 @@ impl Error {
         self
     }
 
-    /// Keeps the answer that is not what was asked for, as JSON.
+    /// Keeps the answer that does not have the requested form, as JSON.
     #[cfg(feature = "schemars")]
     pub(crate) fn with_answer(mut self, answer: Option<Bytes>) -> Self {
         self.inner.unredacted.answer = answer;
@@ -532,7 +533,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, operation, status, attempts, message, told, .. } = &*self.inner;
+        let Inner { kind, operation, status, attempts, message, details, .. } = &*self.inner;
         f.debug_struct("Error")
             .field("kind", kind)
             .field("message", message)
@@ -541,14 +542,14 @@ impl fmt::Debug for Error {
             .field("request_id", &self.request_id())
             .field("code", &self.code())
             .field("attempts", attempts)
-            .field("source", &told.cause)
+            .field("source", &details.cause)
             .finish_non_exhaustive()
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.inner.told.cause.as_deref().map(|source| source as _)
+        self.inner.details.cause.as_deref().map(|source| source as _)
     }
 }
 
@@ -568,8 +569,8 @@ mod tests {
             .with_partial(Some(Bytes::from_static(b"\"canary\"")), Received::default())
             .caused_by("canary");
         assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
-        let told = (error.code(), error.param(), error.request_id(), error.body(), error.partial());
-        assert_eq!(told, (None, None, None, None, None));
+        let exposed = (error.code(), error.param(), error.request_id(), error.body(), error.partial());
+        assert_eq!(exposed, (None, None, None, None, None));
         assert!(error.headers().is_none() && std::error::Error::source(&error).is_none());
         let shown = error.shown(&Redactor::default());
         assert_eq!((shown.message(), shown.code()), ("canary: canary", Some("canary")));

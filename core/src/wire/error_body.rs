@@ -1,5 +1,5 @@
 //! Parses the error bodies of gateways in any form: the standard and the native style, plain text, arrays, event
-//! streams, HTML pages, an empty body. Never fails; a missing part is none.
+//! streams, HTML pages, an empty body. Never fails; a missing part is `None`.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

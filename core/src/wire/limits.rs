@@ -121,7 +121,7 @@ fn begins_with_path(message: &str, pointer: &str) -> bool {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Violations {
-    told: Vec<Violation>,
+    found: Vec<Violation>,
     more: bool,
 }
 
@@ -147,12 +147,12 @@ impl Violations {
     /// assert!(violations.iter().any(|violation| violation.missing.as_deref() == Some("model")));
     /// ```
     pub fn into_vec(self) -> Vec<Violation> {
-        self.told
+        self.found
     }
 
     fn push(&mut self, violation: Violation) {
-        if self.told.len() < MAX_VIOLATIONS {
-            self.told.push(violation);
+        if self.found.len() < MAX_VIOLATIONS {
+            self.found.push(violation);
         } else {
             self.more = true;
         }
@@ -163,13 +163,13 @@ impl Deref for Violations {
     type Target = [Violation];
 
     fn deref(&self) -> &[Violation] {
-        &self.told
+        &self.found
     }
 }
 
 impl From<Violation> for Violations {
     fn from(only: Violation) -> Self {
-        Self { told: vec![only], more: false }
+        Self { found: vec![only], more: false }
     }
 }
 
@@ -178,7 +178,7 @@ impl IntoIterator for Violations {
     type IntoIter = std::vec::IntoIter<Violation>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.told.into_iter()
+        self.found.into_iter()
     }
 }
 
@@ -188,7 +188,7 @@ impl fmt::Display for Violations {
         match (self.len(), self.more) {
             (..=MAX_IN_TEXT, false) => {}
             (all, false) => write!(f, "{all} rules are broken, the first {MAX_IN_TEXT}: ")?,
-            (told, true) => write!(f, "at least {} rules are broken, the first {MAX_IN_TEXT}: ", told + 1)?,
+            (found, true) => write!(f, "at least {} rules are broken, the first {MAX_IN_TEXT}: ", found + 1)?,
         }
         for (index, violation) in self.iter().take(MAX_IN_TEXT).enumerate() {
             write!(f, "{}{violation}", if index == 0 { "" } else { "; " })?;
@@ -290,14 +290,14 @@ pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violatio
     // A field that breaks a rule for all models is not reported again for its own model, unless another member is
     // missing.
     limits.retain(|limit| {
-        let says = |rule: &Violation| limit.missing.is_none() || rule.missing == limit.missing;
-        !violations.iter().any(|rule| rule.pointer == limit.pointer && says(rule))
+        let is_same_member = |rule: &Violation| limit.missing.is_none() || rule.missing == limit.missing;
+        !violations.iter().any(|rule| rule.pointer == limit.pointer && is_same_member(rule))
     });
     for limit in limits {
         violations.push(limit);
     }
     if rewritten.is_some() {
-        for violation in &mut violations.told {
+        for violation in &mut violations.found {
             violation.pointer = mapping::as_sent(operation, sent, &violation.pointer);
         }
     }
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
     use crate::api::operations;
 
-    fn said(operation: &Operation, body: &Value) -> Vec<String> {
+    fn messages(operation: &Operation, body: &Value) -> Vec<String> {
         check(operation, body).iter().map(ToString::to_string).collect()
     }
 
@@ -360,10 +360,10 @@ mod tests {
             "model": "model-sol", "messages": [{"role": "user"}, {"role": "robot", "content": "hi"}],
             "temperature": 2.5, "max_tokens": "many", "stop": ["a", "b", "c", "d", "e"], "n": 0
         });
-        let mut said = said(&operations::CREATE_CHAT_COMPLETION, &body);
-        said.sort();
+        let mut messages = messages(&operations::CREATE_CHAT_COMPLETION, &body);
+        messages.sort();
         assert_eq!(
-            said,
+            messages,
             [
                 "/messages/0: content or tool_calls or function_call or refusal is missing",
                 "/messages/1/role: role is \"robot\", not one of system, user, assistant, developer, tool, function",
@@ -382,7 +382,7 @@ mod tests {
             "response_format": "webp"
         });
         assert_eq!(
-            said(&operations::CREATE_IMAGE, &body),
+            messages(&operations::CREATE_IMAGE, &body),
             [
                 "response_format is \"webp\", not one of url, b64_json",
                 "size is \"1792x1024\", image_model_2 takes 256x256, 512x512, 1024x1024",
@@ -411,12 +411,12 @@ mod tests {
     fn union_reports_violations_of_the_matching_variant() {
         let body = json!({"model": "model-sol", "input": [{"type": "function_call_output", "call_id": 1}]});
         assert_eq!(
-            said(&operations::CREATE_RESPONSE, &body).first().map(String::as_str),
+            messages(&operations::CREATE_RESPONSE, &body).first().map(String::as_str),
             Some("/input/0: output is missing")
         );
         let body = json!({"model": "model-sol", "input": 7});
         assert_eq!(
-            said(&operations::CREATE_RESPONSE, &body),
+            messages(&operations::CREATE_RESPONSE, &body),
             ["input is the number 7, not a string or an array"]
         );
     }
@@ -425,7 +425,7 @@ mod tests {
     fn uncataloged_models_are_checked_against_the_schema_only() {
         let body =
             json!({"model": "another", "prompt": "a kite", "n": 10, "size": "4096x4096", "style": "vivid"});
-        assert_eq!(said(&operations::CREATE_IMAGE, &body), [""; 0]);
+        assert_eq!(messages(&operations::CREATE_IMAGE, &body), [""; 0]);
         assert!(!is_catalogued(&body));
         assert!(is_catalogued(&json!({"model": "video_model_1"})));
         assert!(is_catalogued(&json!({"contents": []})));

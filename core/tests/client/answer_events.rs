@@ -53,15 +53,15 @@ struct EventCase {
 
 /// Reads all events; returns what they say, without chunks, how many chunks there were, and how they ended.
 async fn read<T: Serialize + Debug>(events: &mut ChatEvents<T>) -> (Vec<Value>, usize, Result<(), Error>) {
-    let (mut told, mut chunks) = (Vec::new(), 0);
+    let (mut events_read, mut chunks) = (Vec::new(), 0);
     loop {
         match events.try_next().await {
             Ok(Some(event)) => {
                 chunks += usize::from(event.type_name() == "chunk");
-                told.extend(json_of(&event));
+                events_read.extend(json_of(&event));
             }
-            Ok(None) => return (told, chunks, Ok(())),
-            Err(error) => return (told, chunks, Err(error)),
+            Ok(None) => return (events_read, chunks, Ok(())),
+            Err(error) => return (events_read, chunks, Err(error)),
         }
     }
 }
@@ -77,16 +77,16 @@ async fn chat_events_are_those_of_the_vectors() {
     for case in vectors::read::<EventCase>("structured/events.json") {
         let server = serving(&case.chunks).await;
         let client = server.client();
-        let (told, chunks, outcome) = if case.format {
+        let (events_read, chunks, outcome) = if case.format {
             let stream = client.chat().completions().parse_stream::<Town>(&chat_request()).await.unwrap();
             let mut events = stream.events();
-            let (told, chunks, outcome) = read(&mut events).await;
+            let (events_read, chunks, outcome) = read(&mut events).await;
             if let Err(error) = &outcome {
                 let again = events.try_next().await.unwrap_err();
                 let last = events.finish().await.unwrap_err();
                 assert_eq!((again.to_string(), last.to_string()), (error.to_string(), error.to_string()));
             }
-            (told, chunks, outcome)
+            (events_read, chunks, outcome)
         } else {
             let mut events = client.chat().completions().stream(&chat_request()).await.unwrap().events();
             let read = read(&mut events).await;
@@ -95,19 +95,19 @@ async fn chat_events_are_those_of_the_vectors() {
             read
         };
         assert_eq!(chunks, case.chunks.len(), "{}", case.name);
-        assert_eq!(told.len(), case.events.len(), "{}: {told:#?}", case.name);
-        for (event, expected) in told.iter().zip(&case.events) {
+        assert_eq!(events_read.len(), case.events.len(), "{}: {events_read:#?}", case.name);
+        for (event, expected) in events_read.iter().zip(&case.events) {
             for (name, value) in expected.as_object().unwrap() {
                 assert_eq!(event[name], *value, "{}: {name} of {event}", case.name);
             }
         }
         match (case.error, outcome) {
             (None, outcome) => outcome.unwrap(),
-            (Some(says), outcome) => {
+            (Some(expected), outcome) => {
                 let error = outcome.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::StructuredOutput, "{}", case.name);
                 assert!(
-                    error.to_string().contains(&says) && error.answer().is_some(),
+                    error.to_string().contains(&expected) && error.answer().is_some(),
                     "{}: {error}",
                     case.name
                 );
@@ -122,8 +122,8 @@ async fn events_of_a_broken_stream_end_with_its_error_each_time_and_so_does_the_
     let client = server.client();
     let stream = client.chat().completions().parse_stream::<Town>(&chat_request()).await.unwrap();
     let mut events = stream.events();
-    let (told, _, outcome) = read(&mut events).await;
-    assert_eq!((told.len(), &told[0]["parsed"]), (1, &json!({"name": "Os"})));
+    let (events_read, _, outcome) = read(&mut events).await;
+    assert_eq!((events_read.len(), &events_read[0]["parsed"]), (1, &json!({"name": "Os"})));
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::StreamTruncated);
     assert_eq!(events.try_next().await.unwrap_err().kind(), ErrorKind::StreamTruncated);
     assert_eq!(events.finish().await.unwrap_err().kind(), ErrorKind::StreamTruncated);
@@ -148,8 +148,8 @@ async fn choices_have_texts_of_their_own() {
     let server = serving(&chunks).await;
     let client = server.client();
     let mut events = client.chat().completions().stream(&chat_request()).await.unwrap().events();
-    let (told, _, _) = read(&mut events).await;
-    let done = told.iter().filter(|event| event["type"] == "content.done");
+    let (events_read, _, _) = read(&mut events).await;
+    let done = events_read.iter().filter(|event| event["type"] == "content.done");
     let done: Vec<_> = done.map(|event| (event["index"].clone(), event["content"].clone())).collect();
     assert_eq!(done, [(json!(0), json!("ac")), (json!(1), json!("bd"))]);
 }
@@ -164,16 +164,17 @@ async fn response_events_have_the_text_and_the_value_so_far() {
     };
     let text = r#"{"name": "Oslo", "population": 1, "districts": []}"#;
     let part = json!({"type": "output_text", "text": text, "annotations": []});
-    let said = json!([{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}]);
-    let last = json!({"type": "response.completed", "response": response("completed", &said, &Value::Null)});
+    let output = json!([{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}]);
+    let last =
+        json!({"type": "response.completed", "response": response("completed", &output, &Value::Null)});
     let body = delta(0, "Well: ") + &delta(1, &text[..12]) + &delta(1, &text[12..]) + &event(last);
     let server = Server::start([Script::events().packet(body).end()]).await;
     let client = server.client();
     let request = ResponseRequest::new("m", "Oslo?");
     let mut events = client.responses().parse_stream::<Town>(&request).await.unwrap().events();
-    let mut told = Vec::new();
+    let mut states = Vec::new();
     while let Some(event) = events.try_next().await.unwrap() {
-        told.push((event.type_.clone(), event.snapshot.map(str::to_owned), event.parsed.cloned()));
+        states.push((event.type_.clone(), event.snapshot.map(str::to_owned), event.parsed.cloned()));
     }
     let kind = "response.output_text.delta".to_owned();
     let whole: Value = serde_json::from_str(text).unwrap();
@@ -183,6 +184,6 @@ async fn response_events_have_the_text_and_the_value_so_far() {
         (kind, Some(text.to_owned()), Some(whole)),
         ("response.completed".to_owned(), None, None),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(states, expected);
     assert_eq!(events.finish().await.unwrap().value().unwrap().name, "Oslo");
 }

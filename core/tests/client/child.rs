@@ -31,11 +31,11 @@ pub(crate) async fn run(test: &str, task: &str, variables: &[(&str, &str)]) -> O
 /// Prints a line that [`reports`] finds.
 pub(crate) fn report(line: &str) {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(format!("\ntold: {line}\n").as_bytes()).unwrap();
+    stdout.write_all(format!("\nreport: {line}\n").as_bytes()).unwrap();
 }
 
 /// The lines that a process printed with [`report`].
 pub(crate) fn reports(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().filter_map(|line| line.strip_prefix("told: ")).map(str::to_owned).collect()
+    text.lines().filter_map(|line| line.strip_prefix("report: ")).map(str::to_owned).collect()
 }

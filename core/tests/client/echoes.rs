@@ -17,8 +17,8 @@ use crate::server::{Script, Server};
 use crate::{chat_call, chat_request, vectors};
 
 const KEY: &str = "gw-Canary/4+7f=x9";
-const CARRIED: &str = "canary-in-a-header";
-const ASKED: &str = "canary-in-a-query";
+const IN_HEADER: &str = "canary-in-a-header";
+const IN_QUERY: &str = "canary-in-a-query";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,8 +70,8 @@ fn echoed(text: &str) -> String {
         ("upper", KEY.to_uppercase()),
         ("head", head.to_owned()),
         ("tail", tail.to_owned()),
-        ("carried", CARRIED.to_owned()),
-        ("asked", ASKED.to_owned()),
+        ("header", IN_HEADER.to_owned()),
+        ("query", IN_QUERY.to_owned()),
     ]
     .into_iter()
     .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), &value))
@@ -117,8 +117,8 @@ fn client(server: &Server) -> Client {
 
 fn options() -> RequestOptions {
     RequestOptions {
-        extra_headers: vec![("x-goog-api-key".to_owned(), CARRIED.to_owned())],
-        extra_query: vec![("key".to_owned(), ASKED.to_owned())],
+        extra_headers: vec![("x-goog-api-key".to_owned(), IN_HEADER.to_owned())],
+        extra_query: vec![("key".to_owned(), IN_QUERY.to_owned())],
         ..RequestOptions::default()
     }
 }

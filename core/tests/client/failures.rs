@@ -1,4 +1,4 @@
-//! What a failed call reports: its kind and everything that the gateway said.
+//! What a failed call reports: its kind and everything that the gateway sent.
 
 use std::time::Duration;
 
@@ -198,8 +198,8 @@ async fn bodies_over_the_limit_are_rejected() {
 
 #[tokio::test]
 async fn error_body_is_an_error_with_any_status() {
-    let said = r#"{"error":{"message":"No room.","type":"server_error","param":"model","code":"full"}}"#;
-    let script = || Script::whole(200, &[("x-request-id", "req_9")], said);
+    let body = r#"{"error":{"message":"No room.","type":"server_error","param":"model","code":"full"}}"#;
+    let script = || Script::whole(200, &[("x-request-id", "req_9")], body);
     let server = Server::start([script(), script()]).await;
     let client = server.client();
     let raw = client.call(chat_call()).await.unwrap_err();
@@ -210,29 +210,29 @@ async fn error_body_is_an_error_with_any_status() {
         assert_eq!(error.error_type(), Some("server_error"));
         assert_eq!((error.status(), error.request_id()), (Some(200), Some("req_9")));
         assert_eq!(error.operation(), Some("create_chat_completion"));
-        assert_eq!(error.body().unwrap(), said);
+        assert_eq!(error.body().unwrap(), body);
         assert_eq!(error.attempts(), 1);
     }
-    for said in
+    for body in
         [r#"{"object":"error","message":"m"}"#, r#"{"type":"error","message":"m"}"#, r#"{"error":"m"}"#]
     {
-        let server = Server::start([Script::whole(200, &[], said)]).await;
+        let server = Server::start([Script::whole(200, &[], body)]).await;
         let error = server.client().call(chat_call()).await.unwrap_err();
-        assert_eq!((error.kind(), error.message()), (ErrorKind::Decode, "m"), "{said}");
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Decode, "m"), "{body}");
     }
 }
 
 #[tokio::test]
 async fn response_containing_an_error_member_is_not_an_error() {
-    for said in [
+    for body in [
         r#"{"id":"r","status":"failed","error":{"message":"too dark"}}"#,
         r#"{"error":null,"choices":[]}"#,
         r#"{"error":{},"choices":[]}"#,
         r#"{"choices":[{"message":{"content":"error"},"finish_reason":"error"}]}"#,
     ] {
-        let server = Server::start([Script::whole(200, &[], said)]).await;
+        let server = Server::start([Script::whole(200, &[], body)]).await;
         let answer = server.client().call(chat_call()).await.unwrap();
-        assert_eq!(answer.body, said);
+        assert_eq!(answer.body, body);
     }
 }
 
@@ -285,7 +285,7 @@ async fn keys_quoted_by_the_gateway_are_redacted_from_errors() {
 async fn gateway_that_accepts_no_connection_hits_the_connect_timeout() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    // The queue has room for one connection, which nobody accepts; the next one gets no response.
+    // The queue has room for one connection, which is never accepted; the next one gets no response.
     let listener = socket.listen(0).unwrap();
     let address = listener.local_addr().unwrap();
     let _queued = tokio::net::TcpStream::connect(address).await.unwrap();

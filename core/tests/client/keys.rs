@@ -9,7 +9,7 @@ use gatewright::{ApiKeyProvider, BoxFuture, Client, Error, ErrorKind, RequestOpt
 use crate::server::{Script, Server};
 use crate::{COMPLETION, chat_call, chat_request, child};
 
-/// Returns `key-1`, and a new key each time it is asked to refresh.
+/// Returns `key-1`, and a new key at each refresh.
 #[derive(Default)]
 struct Rotating {
     current: AtomicU32,

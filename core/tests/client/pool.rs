@@ -36,8 +36,8 @@ async fn full_pool_is_a_distinct_error_that_names_the_limit_and_the_fix() {
     let started = Instant::now();
     let error = client.call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::PoolTimeout, 1));
-    for said in ["1 connections (max_connections)", "100ms (pool_timeout)", "close finished streams"] {
-        assert!(error.message().contains(said), "{error}");
+    for expected in ["1 connections (max_connections)", "100ms (pool_timeout)", "close finished streams"] {
+        assert!(error.message().contains(expected), "{error}");
     }
     assert!(started.elapsed() < Duration::from_secs(5), "it was waited for once: {:?}", started.elapsed());
     drop(stream);

@@ -29,10 +29,10 @@ impl ProxyServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let heads: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = Arc::clone(&heads);
+        let recorded = Arc::clone(&heads);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(forward(socket, upstream, wanted_authorization, Arc::clone(&kept)));
+                tokio::spawn(forward(socket, upstream, wanted_authorization, Arc::clone(&recorded)));
             }
         });
         Self { address, heads }

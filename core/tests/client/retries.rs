@@ -145,12 +145,12 @@ async fn pauses_double_up_to_a_limit_with_jitter_of_up_to_a_quarter() {
 
 #[tokio::test]
 async fn retry_after_header_sets_the_pause() {
-    let asking = |name: &str, value: &str| Script::whole(503, &[(name, value)], "");
+    let with_header = |name: &str, value: &str| Script::whole(503, &[(name, value)], "");
     let server = Server::start([
-        asking("retry-after", "7"),
-        asking("retry-after-ms", "1500"),
+        with_header("retry-after", "7"),
+        with_header("retry-after-ms", "1500"),
         // 20 s after the clock's start, of which 8.5 s have passed.
-        asking("retry-after", "Sun, 09 Sep 2001 01:47:00 GMT"),
+        with_header("retry-after", "Sun, 09 Sep 2001 01:47:00 GMT"),
         Script::json(COMPLETION),
     ])
     .await;

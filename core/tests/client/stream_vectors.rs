@@ -65,8 +65,8 @@ impl Response {
             "close" => return Script::until_close(self.status, &headers, packets.concat()),
             framing => assert_eq!(framing, "chunked"),
         }
-        let begun = Script::begin(self.status, &headers);
-        let sent = packets.iter().filter(|packet| !packet.is_empty()).fold(begun, Script::packet);
+        let beginning = Script::begin(self.status, &headers);
+        let sent = packets.iter().filter(|packet| !packet.is_empty()).fold(beginning, Script::packet);
         match self.end.as_str() {
             "clean" => sent.end(),
             "hang" => sent.then(Step::Hang),

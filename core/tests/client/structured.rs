@@ -67,7 +67,7 @@ fn completion(message: &Value, finish_reason: &str) -> Value {
     })
 }
 
-fn said(text: &str) -> Value {
+fn completion_of(text: &str) -> Value {
     completion(&json!({"role": "assistant", "content": text}), "stop")
 }
 
@@ -78,7 +78,7 @@ async fn parsed(answer: &Value) -> Result<Parsed<ChatCompletion, City>, Error> {
 
 #[tokio::test]
 async fn chat_parse_sends_the_strict_schema_and_returns_a_value() {
-    let server = Server::start([Script::json(&said(OSLO).to_string())]).await;
+    let server = Server::start([Script::json(&completion_of(OSLO).to_string())]).await;
     let answer = server.client().chat().completions().parse::<City>(&chat_request()).await.unwrap();
     assert_eq!(answer.value(), Some(&oslo()));
     assert_eq!((answer.status(), answer.usage.total_tokens, answer.refusal()), (200, 2, None));
@@ -144,7 +144,7 @@ async fn tool_calling_answer_has_no_value() {
 
 #[tokio::test]
 async fn every_choice_has_its_value() {
-    let mut answer = said(OSLO);
+    let mut answer = completion_of(OSLO);
     let mut second = answer["choices"][0].clone();
     second["index"] = 1.into();
     answer["choices"].as_array_mut().unwrap().push(second);
@@ -207,7 +207,7 @@ async fn incomplete_or_failed_response_is_an_error_with_its_reason() {
 
 #[tokio::test]
 async fn text_that_is_not_json_or_does_not_fit_is_an_error_with_place_and_beginning() {
-    let error = parsed(&said("Oslo is the capital of Norway.")).await.unwrap_err();
+    let error = parsed(&completion_of("Oslo is the capital of Norway.")).await.unwrap_err();
     assert_says(
         &error,
         "invalid_json",
@@ -215,12 +215,13 @@ async fn text_that_is_not_json_or_does_not_fit_is_an_error_with_place_and_beginn
         &["no City: $: invalid JSON: ", "begins: Oslo is the capital of Norway."],
     );
 
-    let error = parsed(&said(r#"{"name": "Oslo", "population": "many", "motto": null}"#)).await.unwrap_err();
+    let error =
+        parsed(&completion_of(r#"{"name": "Oslo", "population": "many", "motto": null}"#)).await.unwrap_err();
     let words = ["no City: $.population: invalid type: string \"many\", expected u32", "its text begins: {"];
     assert_says(&error, "mismatch", Some("$.population"), &words);
 
     let deep = OSLO.replace("\"Akerselva\"", "7");
-    let error = parsed(&said(&deep)).await.unwrap_err();
+    let error = parsed(&completion_of(&deep)).await.unwrap_err();
     assert_says(&error, "mismatch", Some("$.rivers[0].name"), &["expected a string"]);
 
     for empty in [json!(""), Value::Null] {
@@ -228,13 +229,13 @@ async fn text_that_is_not_json_or_does_not_fit_is_an_error_with_place_and_beginn
         assert_says(&parsed(&answer).await.unwrap_err(), "invalid_json", Some("$"), &["its text is empty"]);
     }
 
-    let error = parsed(&said(&format!("{OSLO} That is all."))).await.unwrap_err();
+    let error = parsed(&completion_of(&format!("{OSLO} That is all."))).await.unwrap_err();
     assert_says(&error, "invalid_json", Some("$"), &["trailing characters"]);
 }
 
 #[tokio::test]
 async fn parse_error_shows_bounded_text_without_secrets() {
-    let error = parsed(&said(&format!("sk-canary {}", "x".repeat(100_000)))).await.unwrap_err();
+    let error = parsed(&completion_of(&format!("sk-canary {}", "x".repeat(100_000)))).await.unwrap_err();
     assert!(error.to_string().len() < 1000, "{} bytes", error.to_string().len());
     assert!(!format!("{error} {error:?}").contains("sk-canary"), "{error}");
 }
@@ -320,15 +321,15 @@ async fn answers_become_values_or_errors_as_the_vectors_say() {
             "{}",
             case.name
         );
-        let told = error.to_string();
+        let message = error.to_string();
         let path = expected.path.map(|path| format!(": {path}"));
         let reason = expected.reason.map(|reason| format!("(reason: {reason})"));
         for words in [path, reason, expected.shows].into_iter().flatten() {
-            assert!(told.contains(&words), "{}: {words} is not in: {told}", case.name);
+            assert!(message.contains(&words), "{}: {words} is not in: {message}", case.name);
         }
-        assert!(expected.hides.is_none_or(|hidden| !told.contains(&hidden)), "{}: {told}", case.name);
-        let kept: Value = serde_json::from_slice(error.answer().unwrap()).unwrap();
-        assert_eq!(kept.get("id"), answer.get("id"), "{}", case.name);
+        assert!(expected.hides.is_none_or(|hidden| !message.contains(&hidden)), "{}: {message}", case.name);
+        let shown: Value = serde_json::from_slice(error.answer().unwrap()).unwrap();
+        assert_eq!(shown.get("id"), answer.get("id"), "{}", case.name);
     }
 }
 
@@ -439,8 +440,8 @@ async fn response_stream_value_is_from_the_last_message() {
             item(json!([{"type": "output_text", "text": text, "annotations": []}])),
         )
     };
-    let ((first, said), (second, answered)) = (message(0, "Let me see."), message(1, OSLO));
-    let whole = response("completed", &json!([said, answered]), &Value::Null);
+    let ((first, first_message), (second, second_message)) = (message(0, "Let me see."), message(1, OSLO));
+    let whole = response("completed", &json!([first_message, second_message]), &Value::Null);
     let last = event(json!({"type": "response.completed", "response": whole}));
     let server = Server::start([Script::events().packet(first).packet(second).packet(last).end()]).await;
     let client = server.client();
@@ -468,7 +469,7 @@ async fn truncated_stream_is_an_error_and_its_partial_value_stays_readable() {
 #[derive(Deserialize)]
 struct StreamCase {
     name: String,
-    /// Whether a value is asked for.
+    /// Whether a structured value is requested.
     format: bool,
     chunks: Vec<Value>,
     events: Vec<Value>,

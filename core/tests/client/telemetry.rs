@@ -80,7 +80,7 @@ fn assert_fields(fields: &Fields, expected: &[(&str, &str)]) {
     }
 }
 
-fn telling(server: &Server) -> Client {
+fn client_with_events(server: &Server) -> Client {
     server.builder().telemetry(true).max_retries(1).build().unwrap()
 }
 
@@ -117,7 +117,7 @@ async fn chat_completion_records_the_attributes_of_the_conventions() {
         Server::start([Script::whole(503, &[("retry-after-ms", "1")], "{}"), Script::json(answer)]).await;
     let body = r#"{"model":"model-sol","messages":[{"role":"user","content":"a secret thought"}],"temperature":0.5,
         "top_p":1,"max_completion_tokens":64,"max_tokens":32,"n":2,"stop":["a","b"],"seed":7}"#;
-    telling(&server).call(chat_call().body(body)).await.unwrap();
+    client_with_events(&server).call(chat_call().body(body)).await.unwrap();
     drop(listening);
     let port = server.address.port().to_string();
     let fields = spans.only();
@@ -167,7 +167,7 @@ async fn responses_and_native_calls_record_the_same_attributes() {
         "usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":4,"thoughtsTokenCount":9}}"#;
     let server =
         Server::start([Script::json(response), Script::json(native), Script::json(r#"{"data":[]}"#)]).await;
-    let client = telling(&server);
+    let client = client_with_events(&server);
     let body = r#"{"model":"model-sol","input":"x","max_output_tokens":16}"#;
     client.call(Call::new(&operations::CREATE_RESPONSE).body(body)).await.unwrap();
     let body = r#"{"contents":[],"generationConfig":{"temperature":0.25,"topK":4,"maxOutputTokens":9,"stopSequences":["."]}}"#;
@@ -220,7 +220,7 @@ async fn huge_counts_and_choices_are_recorded_up_to_a_limit() {
     );
     let server = Server::start([Script::json(&native)]).await;
     let call = Call::new(&operations::GENERATE_CONTENT).path("model", "m:a").body(r#"{"contents":[]}"#);
-    telling(&server).call(call).await.unwrap();
+    client_with_events(&server).call(call).await.unwrap();
     drop(listening);
     let fields = spans.only();
     assert_fields(&fields, &[("gen_ai.usage.output_tokens", &i64::MAX.to_string())]);
@@ -243,7 +243,7 @@ async fn streams_span_lasts_as_long_as_the_stream_and_records_usage() {
         script = script.packet(format!("data: {chunk}\n\n"));
     }
     let server = Server::start([script.end()]).await;
-    let client = telling(&server);
+    let client = client_with_events(&server);
     let mut stream = client.chat().completions().stream(&chat_request()).await.unwrap();
     assert!(spans.0.lock().unwrap().is_empty(), "it has not ended");
     while stream.try_next().await.unwrap().is_some() {}
@@ -287,7 +287,7 @@ async fn message_records_its_tokens_including_cached_ones_streamed_or_not() {
         script = script.packet(format!("data: {event}\n\n"));
     }
     let server = Server::start([Script::json(&whole), script.end()]).await;
-    let client = telling(&server);
+    let client = client_with_events(&server);
     let body = r#"{"model":"model-breeze","max_tokens":9,"messages":[],"top_k":4,"stop_sequences":["."],"stream":true}"#;
     let call = || Call::new(&operations::CREATE_MESSAGE).body(body);
     client.call(call()).await.unwrap();
@@ -333,7 +333,7 @@ async fn failure_is_recorded_by_its_kind() {
     let spans = Spans::default();
     let listening = spans.listen();
     let server = Server::start([Script::whole(429, &[("x-should-retry", "false")], "{}")]).await;
-    telling(&server).call(chat_call()).await.unwrap_err();
+    client_with_events(&server).call(chat_call()).await.unwrap_err();
     drop(listening);
     assert_fields(
         &spans.only(),

@@ -97,20 +97,22 @@ async fn timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given() {
     let timeout = |timeout| RequestOptions { timeout: Some(timeout), ..none() };
     let idle = |idle| RequestOptions { idle_timeout: Some(idle), ..none() };
     // Set on the call, then on the client.
-    for (said, _) in [silence(|it| it, timeout(short)).await, silence(|it| it.timeout(short), none()).await] {
-        assert!(said.ends_with("300ms (timeout)"), "{said}");
+    for (message, _) in
+        [silence(|it| it, timeout(short)).await, silence(|it| it.timeout(short), none()).await]
+    {
+        assert!(message.ends_with("300ms (timeout)"), "{message}");
     }
     // `idle_timeout` takes precedence, wherever it is set and whichever is longer.
-    for (said, waited) in [
+    for (message, waited) in [
         silence(|it| it.timeout(short).idle_timeout(long), none()).await,
         silence(|it| it.timeout(short), idle(long)).await,
         silence(|it| it.idle_timeout(long), timeout(short)).await,
     ] {
-        assert!(said.ends_with("1.5s (idle_timeout)"), "{said}");
+        assert!(message.ends_with("1.5s (idle_timeout)"), "{message}");
         assert!(waited >= Duration::from_secs(1), "{waited:?}");
     }
-    let (said, _) = silence(|it| it.idle_timeout(short), timeout(long)).await;
-    assert!(said.ends_with("300ms (idle_timeout)"), "{said}");
+    let (message, _) = silence(|it| it.idle_timeout(short), timeout(long)).await;
+    assert!(message.ends_with("300ms (idle_timeout)"), "{message}");
 }
 
 #[tokio::test]

@@ -241,10 +241,10 @@ fn invalid_certificate_files_are_reported_when_the_client_is_built() {
         (builder().client_certificate(&no_chain), "there is no certificate in it"),
         (builder().client_certificate(&other), "client certificate"),
     ];
-    for (builder, said) in built {
+    for (builder, expected) in built {
         let error = builder.build().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Configuration, "{said}");
-        assert!(error.message().contains(said), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{expected}");
+        assert!(error.message().contains(expected), "{error}");
     }
 }
 

@@ -104,7 +104,7 @@ type Ending = Result<(usize, String, Value), Error>;
 
 /// What a loop reported while it ran.
 #[derive(Default)]
-struct Told {
+struct Reports {
     messages: usize,
     events: Vec<Value>,
 }
@@ -115,8 +115,8 @@ fn read<T: DeserializeOwned>(value: &Value) -> T {
 
 /// Runs a loop; with its events, if the case has streams.
 macro_rules! ran {
-    ($run:expr, $case:expr, $told:expr, $json_of:expr, $text:expr) => {{
-        let Told { messages, events } = &mut *$told;
+    ($run:expr, $case:expr, $reports:expr, $json_of:expr, $text:expr) => {{
+        let Reports { messages, events } = &mut *$reports;
         let mut run = $run.max_rounds($case.max_rounds.unwrap_or(10)).on_message(|_| *messages += 1);
         if !$case.streams.is_empty() {
             run = run.on_event(|event| events.extend($json_of(event)));
@@ -125,7 +125,7 @@ macro_rules! ran {
     }};
 }
 
-async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) -> Ending {
+async fn run(protocol: &str, case: &LoopCase, server: &Server, reports: &mut Reports) -> Ending {
     let (client, tools) = (server.client(), tools_of_vectors());
     let choice = case.tool_choice.as_ref();
     match protocol {
@@ -136,7 +136,7 @@ async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) 
             let chat = client.chat();
             let run = chat.completions().run_tools(&request, &tools);
             let text = |run: &gatewright::ToolRun| run.text().unwrap_or_default().to_owned();
-            ran!(run, case, told, |event| json_of(&event), text)
+            ran!(run, case, reports, |event| json_of(&event), text)
         }
         "responses" => {
             let mut request = ResponseRequest::new("m", read::<ResponseRequestInput>(&case.messages));
@@ -147,13 +147,13 @@ async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) 
                 json["snapshot"] = json!(event.snapshot);
                 Some(json)
             };
-            ran!(run, case, told, json_of, |run: &gatewright::ToolRun<_>| run.output_text())
+            ran!(run, case, reports, json_of, |run: &gatewright::ToolRun<_>| run.output_text())
         }
         "messages" => {
             let mut request = MessageRequest::new("m", 9, read(&case.messages));
             request.tool_choice = choice.map(read);
             let run = client.messages().run_tools(&request, &tools);
-            ran!(run, case, told, |event| [json!(event)], |run: &gatewright::ToolRun<MessageRequest>| run
+            ran!(run, case, reports, |event| [json!(event)], |run: &gatewright::ToolRun<MessageRequest>| run
                 .text())
         }
         "native" => {
@@ -161,7 +161,7 @@ async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) 
             request.contents = read(&case.messages);
             request.tool_config = choice.map(read);
             let run = client.native().run_tools("m", &request, &tools);
-            ran!(run, case, told, |event| [json!(event)], |run: &gatewright::ToolRun<
+            ran!(run, case, reports, |event| [json!(event)], |run: &gatewright::ToolRun<
                 GenerateContentRequest,
             >| run.text())
         }
@@ -169,17 +169,17 @@ async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) 
     }
 }
 
-fn check(case: &LoopCase, outcome: Ending, told: &Told, server: &Server) {
+fn check(case: &LoopCase, outcome: Ending, reports: &Reports, server: &Server) {
     let name = &case.name;
     let messages = match (outcome, &case.error) {
         (Ok((rounds, text, messages)), None) => {
             assert_eq!((Some(rounds), Some(&text)), (case.rounds, case.text.as_ref()), "{name}");
             messages
         }
-        (Err(error), Some(says)) => {
+        (Err(error), Some(expected)) => {
             assert_eq!(error.kind(), ErrorKind::ToolLoop, "{name}");
             assert_eq!(error.code(), case.code.as_deref(), "{name}");
-            assert!(error.to_string().contains(says) && error.answer().is_some(), "{name}: {error}");
+            assert!(error.to_string().contains(expected) && error.answer().is_some(), "{name}: {error}");
             serde_json::from_slice(error.messages().unwrap()).unwrap()
         }
         (outcome, _) => panic!("{name}: {outcome:?}"),
@@ -188,7 +188,7 @@ fn check(case: &LoopCase, outcome: Ending, told: &Told, server: &Server) {
     assert!(is_as_expected(&messages, &expected), "{name}: {messages:#}");
     // A text is one item.
     let started = case.messages.as_array().map_or(1, Vec::len);
-    assert_eq!(told.messages, case.conversation.len() - started, "{name}");
+    assert_eq!(reports.messages, case.conversation.len() - started, "{name}");
     let requests = server.requests();
     assert_eq!(requests.len(), case.answers.len() + case.streams.len(), "{name}");
     if let Some(choices) = &case.tool_choices {
@@ -216,9 +216,9 @@ async fn loops_end_as_the_vectors_say() {
             }
             let scripts = case.answers.iter().map(|answer| Script::json(&answer.to_string()));
             let server = Server::start(scripts).await;
-            let mut told = Told::default();
-            let outcome = run(protocol, &case, &server, &mut told).await;
-            check(&case, outcome, &told, &server);
+            let mut reports = Reports::default();
+            let outcome = run(protocol, &case, &server, &mut reports).await;
+            check(&case, outcome, &reports, &server);
         }
     }
 }
@@ -231,11 +231,11 @@ async fn streamed_loops_tell_the_events_of_every_answer() {
             Script::events().packet(events.collect::<String>()).end()
         }))
         .await;
-        let mut told = Told::default();
-        let outcome = run(case.protocol.as_deref().unwrap(), &case, &server, &mut told).await;
-        check(&case, outcome, &told, &server);
-        assert_eq!(told.events.len(), case.events.len(), "{}: {:#?}", case.name, told.events);
-        for (event, expected) in told.events.iter().zip(&case.events) {
+        let mut reports = Reports::default();
+        let outcome = run(case.protocol.as_deref().unwrap(), &case, &server, &mut reports).await;
+        check(&case, outcome, &reports, &server);
+        assert_eq!(reports.events.len(), case.events.len(), "{}: {:#?}", case.name, reports.events);
+        for (event, expected) in reports.events.iter().zip(&case.events) {
             let members = expected.as_object().unwrap().iter();
             let fits = members.clone().all(|(name, value)| is_as_expected(&event[name], value));
             assert!(fits, "{}: {event} is not {expected}", case.name);
@@ -252,7 +252,7 @@ async fn each_protocol_describes_tools_in_its_own_form() {
             panic!("{protocol}: no case")
         };
         let server = Server::start([]).await;
-        run(protocol, case, &server, &mut Told::default()).await.unwrap_err();
+        run(protocol, case, &server, &mut Reports::default()).await.unwrap_err();
         let sent = server.requests()[0].json();
         let first = &sent["tools"][0];
         match protocol {
@@ -289,8 +289,8 @@ async fn broken_stream_of_a_loop_is_its_error() {
     let case = vectors::read::<LoopCase>("tool_loops/streams.json").into_iter().next().unwrap();
     let started = format!("data: {}\n\n", case.streams[0][0]);
     let server = Server::start([Script::events().packet(started).end()]).await;
-    let mut told = Told::default();
-    let error = run("chat", &case, &server, &mut told).await.unwrap_err();
+    let mut reports = Reports::default();
+    let error = run("chat", &case, &server, &mut reports).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StreamTruncated);
-    assert_eq!((told.events.len(), told.messages), (1, 0));
+    assert_eq!((reports.events.len(), reports.messages), (1, 0));
 }

@@ -1,4 +1,4 @@
-//! Loops of tool calls: what the model is told, and how a loop ends.
+//! Loops of tool calls: what the model receives, and how a loop ends.
 
 use std::convert::Infallible;
 use std::error::Error as _;
@@ -39,11 +39,11 @@ fn weather() -> Tool {
 
 fn echo() -> Tool {
     #[derive(Deserialize, JsonSchema)]
-    struct Said {
+    struct EchoArguments {
         text: Option<String>,
     }
-    Tool::new("echo", "Says it again.", async |said: Said| {
-        Ok::<_, Infallible>(said.text.unwrap_or_else(|| "nothing".to_owned()))
+    Tool::new("echo", "Says it again.", async |arguments: EchoArguments| {
+        Ok::<_, Infallible>(arguments.text.unwrap_or_else(|| "nothing".to_owned()))
     })
 }
 
@@ -83,7 +83,7 @@ fn json_of(messages: &[ChatMessage]) -> Vec<Value> {
     messages.iter().map(|message| serde_json::to_value(message).unwrap()).collect()
 }
 
-/// The results that the model was told.
+/// The results that were sent to the model.
 fn results(messages: &[ChatMessage]) -> Vec<String> {
     let messages = json_of(messages).into_iter();
     let results = messages.filter(|message| message["role"] == "tool");
@@ -105,7 +105,7 @@ async fn tools_are_described_called_and_their_results_are_sent_until_the_model_a
     ]);
     assert_eq!(Value::Array(json_of(&run.messages)), conversation);
 
-    let [asked, told] = server.requests().try_into().unwrap();
+    let [initial, follow_up] = server.requests().try_into().unwrap();
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -116,10 +116,10 @@ async fn tools_are_described_called_and_their_results_are_sent_until_the_model_a
     });
     let function =
         json!({"name": "weather", "description": "The weather in a city.", "parameters": parameters});
-    assert_eq!(asked.json()["tools"][0], json!({"type": "function", "function": function}));
-    assert_eq!(asked.json()["tools"].as_array().unwrap().len(), 2);
-    assert_eq!(told.json()["messages"].as_array().unwrap()[..], conversation.as_array().unwrap()[..4]);
-    assert_eq!(told.json()["tools"], asked.json()["tools"]);
+    assert_eq!(initial.json()["tools"][0], json!({"type": "function", "function": function}));
+    assert_eq!(initial.json()["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(follow_up.json()["messages"].as_array().unwrap()[..], conversation.as_array().unwrap()[..4]);
+    assert_eq!(follow_up.json()["tools"], initial.json()["tools"]);
 }
 
 #[tokio::test]
@@ -133,21 +133,21 @@ async fn tool_error_sent_to_the_model_is_bounded() {
         call("5", &long, "{}"),
     ];
     let (outcome, _server) = run(&[calling(&calls), done()]).await;
-    let told = results(&outcome.unwrap().messages);
-    assert_eq!(told[0], "error: there is no Atlantis");
+    let sent = results(&outcome.unwrap().messages);
+    assert_eq!(sent[0], "error: there is no Atlantis");
     assert!(
-        told[1].starts_with("error: the arguments do not fit: $.city: invalid type: integer `7`"),
+        sent[1].starts_with("error: the arguments do not fit: $.city: invalid type: integer `7`"),
         "{}",
-        told[1]
+        sent[1]
     );
-    assert!(told[2].starts_with("error: the arguments do not fit: $: invalid JSON: "), "{}", told[2]);
-    assert_eq!(told[3], "error: there is no tool 'whether'; there are: weather, echo");
-    assert!(told[4].ends_with('…') && told[4].len() < 1100, "{}", told[4]);
+    assert!(sent[2].starts_with("error: the arguments do not fit: $: invalid JSON: "), "{}", sent[2]);
+    assert_eq!(sent[3], "error: there is no tool 'whether'; there are: weather, echo");
+    assert!(sent[4].ends_with('…') && sent[4].len() < 1100, "{}", sent[4]);
 }
 
 #[tokio::test]
 async fn raised_tool_error_ends_the_loop_with_source_and_conversation() {
-    for (arguments, said) in [(r#"{"city": "Atlantis"}"#, "there is no Atlantis"), ("[", "do not fit")] {
+    for (arguments, expected) in [(r#"{"city": "Atlantis"}"#, "there is no Atlantis"), ("[", "do not fit")] {
         let server = serving(&[calling(&[call("1", "weather", arguments)])]).await;
         let (client, request, tools) = (server.client(), chat_request(), [weather()]);
         let error =
@@ -158,7 +158,7 @@ async fn raised_tool_error_ends_the_loop_with_source_and_conversation() {
                 .to_string()
                 .starts_with("chat.completions.run_tools: status 200: the tool weather failed: ")
         );
-        assert!(error.source().unwrap().to_string().contains(said), "{error:?}");
+        assert!(error.source().unwrap().to_string().contains(expected), "{error:?}");
         let messages: Vec<ChatMessage> = serde_json::from_slice(error.messages().unwrap()).unwrap();
         assert_eq!(messages.len(), 2);
     }
@@ -251,20 +251,20 @@ async fn forced_tool_choice_applies_to_the_first_round_only() {
 }
 
 #[tokio::test]
-async fn every_message_that_is_added_is_told_in_order() {
+async fn on_message_gets_every_added_message_in_order() {
     let server = serving(&[calling(&[call("1", "echo", "{}")]), done()]).await;
     let (client, request, tools) = (server.client(), chat_request(), [echo()]);
-    let mut told = Vec::new();
+    let mut added = Vec::new();
     let run = client
         .chat()
         .completions()
         .run_tools(&request, &tools)
-        .on_message(|message| told.push(message.clone()))
+        .on_message(|message| added.push(message.clone()))
         .await
         .unwrap();
-    assert_eq!(told, run.messages[1..]);
+    assert_eq!(added, run.messages[1..]);
     assert_eq!(
-        told.iter().map(|message| message.role.as_str()).collect::<Vec<_>>(),
+        added.iter().map(|message| message.role.as_str()).collect::<Vec<_>>(),
         ["assistant", "tool", "assistant"]
     );
 }

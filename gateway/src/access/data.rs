@@ -71,7 +71,7 @@ pub(crate) struct Data {
     spool: Option<Arc<Path>>,
     /// Whether the data survives the process.
     pub(crate) lasting: bool,
-    /// Whether the pepper was just created: nobody can know anything derived from it.
+    /// Whether the pepper was just created: no client can have anything derived from it.
     pub(crate) is_new: bool,
     /// Where the pepper comes from and where the store is, for messages.
     places: Arc<(String, String)>,
@@ -175,7 +175,7 @@ impl Data {
         let check = self.pepper.check();
         let (pepper, store) = (self.places.0.clone(), self.places.1.clone());
         match self.store.pepper_check(check).await {
-            Ok(kept) if kept == check => Ok(Ok(())),
+            Ok(stored) if stored == check => Ok(Ok(())),
             Ok(_) => Ok(Err(InvalidData::OtherPepper { pepper, store })),
             Err(StoreError::Refused(why)) => Ok(Err(InvalidData::Refused(store, why))),
             Err(error) => Err(error),

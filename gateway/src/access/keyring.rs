@@ -141,13 +141,13 @@ impl Keyring {
     /// Replaces the store's keys. `spent`: what keys without an account have spent before, as of `day`.
     pub(super) fn replace(&self, records: Vec<KeyRecord>, spent: &SpentByKey, day: Day) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut entries, mut kept, mut by_id) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (mut entries, mut current, mut by_id) = (HashMap::new(), HashMap::new(), HashMap::new());
         for KeyRecord { key, digest, old } in records {
             let account = accounts.remove(&key.id).unwrap_or_else(|| {
                 let (today, month) = spent.get(&key.id).copied().unwrap_or_default();
                 Arc::new(Account::new(Spending::since(day, today, month)))
             });
-            kept.insert(key.id.clone(), Arc::clone(&account));
+            current.insert(key.id.clone(), Arc::clone(&account));
             let (ledger, counters) = (Arc::clone(&self.ledger), self.counters.clone());
             let caller = Caller::new(key.id.into(), key.scopes, key.limits, account, ledger, counters);
             if let Some((old, until)) = old {
@@ -157,7 +157,7 @@ impl Keyring {
             by_id.insert(Arc::clone(caller.id()), caller.clone());
             entries.insert(digest, KeyringEntry { caller, until: key.expires });
         }
-        *accounts = kept;
+        *accounts = current;
         let configured = self.configured();
         let (stored, by_id) = (Arc::new(entries), Arc::new(by_id));
         self.keys.store(Arc::new(KeySet { stored, by_id, configured }));

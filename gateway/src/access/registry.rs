@@ -158,13 +158,13 @@ impl Registry {
     /// second.
     pub async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, RegistryError> {
         let invalid = |(member, message)| InvalidMember { member, message };
-        let mut asked = query.read(Day::today()).map_err(invalid)?;
-        if let Some(name) = &asked.key
+        let mut resolved = query.read(Day::today()).map_err(invalid)?;
+        if let Some(name) = &resolved.key
             && let Some(key) = self.data.store.find_key(name).await?
         {
-            asked.key = Some(key.id);
+            resolved.key = Some(key.id);
         }
-        let rows = self.data.store.usage(&asked).await?;
+        let rows = self.data.store.usage(&resolved).await?;
         if rows.len() > MAX_LISTED {
             let message =
                 format!("the report has more than {MAX_LISTED} rows; request fewer days, or a single key");

@@ -61,7 +61,7 @@ impl Registry {
         crash::point();
         private_folder()
             .create(&unfinished)
-            .map_err(|error| unusable(&unfinished)(told_of_another(error)))?;
+            .map_err(|error| unusable(&unfinished)(explain_leftover(error)))?;
         crash::point();
         if let Err(error) = self.copy(from, &unfinished).await {
             // A partial copy is useless.
@@ -132,7 +132,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
         match copied_with_time(&file, &to.join(name)) {
             // The store has all of it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Windows doesn't let anybody read what another process has locked. The store will have it within
+            // Windows doesn't let a process read what another process has locked. The store will have it within
             // a moment.
             Err(error) if cfg!(windows) && error.raw_os_error() == Some(LOCKED) => {}
             Err(error) => return Err(unusable(&file)(error)),
@@ -143,7 +143,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
 }
 
 /// Why the folder for a backup can't be created yet.
-fn told_of_another(error: io::Error) -> io::Error {
+fn explain_leftover(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::AlreadyExists {
         return error;
     }

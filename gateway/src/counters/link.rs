@@ -80,7 +80,7 @@ impl Link {
 
 /// Connects, and reconnects when the connection is lost.
 pub(super) async fn keep(link: Arc<Link>) {
-    let (mut is_told, mut pause) = (false, PAUSE);
+    let (mut is_logged, mut pause) = (false, PAUSE);
     loop {
         if link.present.load().is_none() {
             match connect(&link).await {
@@ -90,10 +90,10 @@ pub(super) async fn keep(link: Arc<Link>) {
                         "limits are enforced across all gateways that share the counters at {}",
                         link.place
                     );
-                    is_told = true;
+                    is_logged = true;
                     link.back.notify_one();
                 }
-                Err(why) => tell(&mut is_told, &link.place, &why),
+                Err(why) => warn_once(&mut is_logged, &link.place, &why),
             }
         }
         if link.present.load().is_none() {
@@ -110,16 +110,16 @@ pub(super) async fn keep(link: Arc<Link>) {
 }
 
 /// Logs that there has been no connection since the start. A lost connection has already been logged.
-fn tell(is_told: &mut bool, place: &str, why: &str) {
-    if !*is_told {
+fn warn_once(is_logged: &mut bool, place: &str, why: &str) {
+    if !*is_logged {
         tracing::warn!(
             "the counters at {place} are not available yet: {why}; each gateway enforces limits alone"
         );
-        *is_told = true;
+        *is_logged = true;
     }
 }
 
-/// A connection on which the server replies as fast as requests need. Errors: why there is none.
+/// A connection on which the server replies as fast as requests need. Errors: why there is no connection.
 async fn connect(link: &Link) -> Result<Arc<MultiplexedConnection>, String> {
     let connection = timeout(PATIENCE, open(&link.client)).await;
     let connection = connection.map_err(|_| "it does not respond")?.map_err(|error| explained(&error))?;

@@ -8,7 +8,7 @@ use gatewright_store::{Spent, SpentSoFar};
 /// Maximum number of unreported released slots, for all keys; the server learns of others when their lease expires.
 const MAX_FREED: usize = 100_000;
 /// Maximum number of slots reported at once.
-pub(super) const MAX_TOLD: usize = 1000;
+pub(super) const MAX_REPORTED: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(super) struct PendingUpdates {
@@ -139,7 +139,7 @@ impl PendingUpdates {
     /// Held slots of a key from `first` on, to be renewed in one call; see [`Self::renewed`].
     pub(super) fn renew(&mut self, key: &str, first: u64) -> Vec<u64> {
         let Some(waiting) = self.keys.get_mut(key) else { return Vec::new() };
-        let taken: Vec<u64> = waiting.taken.range(first..).copied().take(MAX_TOLD).collect();
+        let taken: Vec<u64> = waiting.taken.range(first..).copied().take(MAX_REPORTED).collect();
         waiting.renewing.extend(&taken);
         taken
     }
@@ -185,7 +185,7 @@ impl ReleasedSlots {
 
 impl KeyUpdates {
     fn freed(&self) -> ReleasedSlots {
-        let some = self.freed.iter().copied().take(MAX_TOLD);
+        let some = self.freed.iter().copied().take(MAX_REPORTED);
         let (renewing, surely) = some.partition(|place| self.renewing.contains(place));
         ReleasedSlots { surely, renewing }
     }
@@ -293,7 +293,7 @@ mod tests {
             waiting.free(&key, place);
         }
         assert_eq!(waiting.freed, MAX_FREED);
-        let told = waiting.batches().pop().expect("places");
-        assert_eq!(told.freed.surely.len(), MAX_TOLD);
+        let batch = waiting.batches().pop().expect("places");
+        assert_eq!(batch.freed.surely.len(), MAX_REPORTED);
     }
 }

@@ -145,7 +145,7 @@ impl Scripts {
         ScriptCall { invocation, read: |_| Ok(()) }
     }
 
-    /// Calls of both scripts, on a key that nobody has.
+    /// Calls of both scripts, on a key that doesn't exist.
     pub(super) fn trial(&self) -> [ScriptCall<'_, ()>; 2] {
         let (key, place, lease) = ("#trial", "trial", Duration::from_millis(PROBED));
         let limits =

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The value of each secret of a configuration; no message may contain it.
 const CANARY: &str = "sk-canary-4f2a";
 /// Maximum length of all problems of a configuration, in bytes: about fifty problems.
-const MAX_SAID_BYTES: usize = 64 * 1024;
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn variable(_: &str) -> Option<OsString> {
@@ -27,15 +27,15 @@ pub fn configure(input: &[u8]) -> Option<usize> {
     if ["file", "certificate", "\\"].iter().any(|word| text.contains(word)) {
         return None;
     }
-    let said = match gatewright_config::read_text(text, variable) {
+    let messages = match gatewright_config::read_text(text, variable) {
         Ok(read) => read.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         Err(problems) => problems.to_string().lines().map(str::to_owned).collect(),
     };
-    let length: usize = said.iter().map(String::len).sum();
-    assert!(length <= MAX_SAID_BYTES, "{length} bytes are said of {} bytes", input.len());
+    let length: usize = messages.iter().map(String::len).sum();
+    assert!(length <= MAX_MESSAGE_BYTES, "{length} bytes of messages about {} bytes", input.len());
     // A text that contains the secret itself may be quoted, like other names.
-    assert!(text.contains("canary") || !said.concat().contains("canary"), "{said:?}");
-    Some(said.len())
+    assert!(text.contains("canary") || !messages.concat().contains("canary"), "{messages:?}");
+    Some(messages.len())
 }
 
 /// Reads a provider's video report, and writes a video request. The first byte names the form; the rest is a

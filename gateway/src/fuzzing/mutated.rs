@@ -226,8 +226,8 @@ fn mutated_documents_satisfy_every_protocols_rules() {
             }
         }
     }
-    let told =
+    let descriptions =
         faults.iter().map(|(class, (count, first))| format!("{class}, {count} times, such as\n{first}\n"));
-    assert!(faults.is_empty(), "{}", told.collect::<String>());
+    assert!(faults.is_empty(), "{}", descriptions.collect::<String>());
     assert!(held > 150, "only {held} were held against the rules");
 }

@@ -37,7 +37,7 @@ pub fn relay(input: &[u8]) -> Option<usize> {
         // A malformed error is still an error; the reader treats it as an early end.
         let is_failure = (whole.end, read.end) == (CutOutcome::Failed, CutOutcome::Early);
         assert!(whole.end == read.end || is_failure, "{:?} and {:?} by the reader", whole.end, read.end);
-        if whole.end == CutOutcome::Whole && tells_usage_plainly(protocol, stream) {
+        if whole.end == CutOutcome::Whole && reports_usage_plainly(protocol, stream) {
             assert_eq!(whole.usage, read.usage, "the reader of {protocol:?} reads another usage");
         }
     }
@@ -58,10 +58,10 @@ fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Cu
         let is_hidden = hide_usage && protocol == Protocol::Chat && tells_usage(block);
         let is_after_failure = taken.end == CutOutcome::Failed && next.is_none();
         // Its end is missing.
-        let is_begun = number + 1 == came.len();
+        let is_unterminated = number + 1 == came.len();
         let text = |block: &[&[u8]]| String::from_utf8_lossy(&block.join(&b'\n')).into_owned();
         assert!(
-            is_hidden || is_after_failure || has_ended || is_begun,
+            is_hidden || is_after_failure || has_ended || is_unterminated,
             "{:?} comes as {:?}",
             text(block),
             next.map(|passed| text(passed))
@@ -127,8 +127,8 @@ fn data_of(block: &[u8]) -> serde_json::Result<Value> {
 }
 
 /// Whether a stream reports its usage in the protocol's place and number of times: the gateway accepts it anywhere.
-fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
-    let (mut told, mut starts) = (0, 0);
+fn reports_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
+    let (mut reports, mut starts) = (0, 0);
     for block in lines_of_blocks(stream) {
         let data = value_of(&block);
         let kind = data["type"].as_str().unwrap_or_default();
@@ -142,7 +142,7 @@ fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
             }
             _ => !in_object,
         };
-        told += usize::from(in_event || in_object);
+        reports += usize::from(in_event || in_object);
         // The reader ignores a second start.
         let text = block.join(&b'\n');
         starts += usize::from(kind == "message_start" || Fields::read(&text).name == Some("message_start"));
@@ -150,10 +150,10 @@ fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
             return false;
         }
     }
-    told <= if protocol == Protocol::Messages { 2 } else { 1 }
+    reports <= if protocol == Protocol::Messages { 2 } else { 1 }
 }
 
-/// Whether a choice of a stream is not an object: whether it counts as begun is undefined.
+/// Whether a choice of a stream is not an object: whether it counts as started is undefined.
 fn has_odd_choices(stream: &[u8]) -> bool {
     let is_odd = |data: &Value| {
         let mut choices =

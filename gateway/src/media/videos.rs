@@ -410,7 +410,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// A task in progress with a file. Its lease expires as soon as nobody renews it for a moment.
+    /// A task in progress with a file. Its lease expires soon after it is no longer renewed.
     async fn work(gateway: &Embedded) -> (VideoWork, StoredFile) {
         let app = Arc::clone(gateway.app());
         let task = Task {
@@ -421,12 +421,12 @@ mod tests {
             state: TaskState::Pending,
         };
         let room = app.room_for_files(&task.owner, 4).await.expect("room");
-        let kept = room.keep(FileKind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
+        let files = room.keep(FileKind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
         let lease = app.task_runner.add(&task, false, 100).await.expect("a place");
         lease.accept(&TaskState::Processing, "").await.expect("accepted");
         let params = VideoParams { duration_s: 3, size: (1280, 720) };
         let (public, webhook, made) = Default::default();
-        (VideoWork { app, task, lease, params, public, webhook, made }, kept[0].clone())
+        (VideoWork { app, task, lease, params, public, webhook, made }, files[0].clone())
     }
 
     fn gateway() -> Embedded {

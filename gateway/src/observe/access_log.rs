@@ -52,7 +52,7 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: LoggedRequest, response: Re
         let error = response.extensions().get::<FailureCode>().map(|code| code.0);
         shown.answered(status, error, origin.as_ref());
     }
-    let said = (!request.span.is_disabled()).then(|| {
+    let inspector = (!request.span.is_disabled()).then(|| {
         // Reporting something that failed earlier, such as a task, doesn't make the request itself a failure.
         let answers = request.operation.is_some_and(|operation| operation.inference.is_some());
         Box::new(ResponseInspector::new(response.headers(), answers || status >= 400, request.started))
@@ -64,7 +64,8 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: LoggedRequest, response: Re
             metrics.started(request.operation, request.started.elapsed());
         }
         let (bytes, started, failed) = (0, whole, false);
-        let sending = ResponseLog { metrics, request, origin, status, bytes, started, whole, failed, said };
+        let sending =
+            ResponseLog { metrics, request, origin, status, bytes, started, whole, failed, inspector };
         Body::new(LoggedBody { body, sending })
     })
 }
@@ -87,7 +88,7 @@ struct ResponseLog {
     whole: bool,
     failed: bool,
     /// What the response contained, if traces are exported.
-    said: Option<Box<ResponseInspector>>,
+    inspector: Option<Box<ResponseInspector>>,
 }
 
 impl http_body::Body for LoggedBody {
@@ -112,8 +113,8 @@ impl http_body::Body for LoggedBody {
                         let LoggedRequest { operation, started, .. } = sending.request;
                         sending.metrics.started(operation, started.elapsed());
                     }
-                    if let Some(said) = &mut sending.said {
-                        said.take(data);
+                    if let Some(inspector) = &mut sending.inspector {
+                        inspector.take(data);
                     }
                 }
                 // A body of known length is not polled after its last byte.
@@ -148,7 +149,7 @@ fn says_something(mut data: &[u8]) -> bool {
 
 impl Drop for ResponseLog {
     fn drop(&mut self) {
-        let Self { metrics, request, origin, status, bytes, started: _, whole, failed, said } = self;
+        let Self { metrics, request, origin, status, bytes, started: _, whole, failed, inspector } = self;
         // A response to a HEAD request has no body to send.
         let whole = *whole || request.method == Method::HEAD;
         let took = request.started.elapsed();
@@ -166,12 +167,12 @@ impl Drop for ResponseLog {
         }
         let model = origin.as_ref().map(|origin| &*origin.model);
         let upstream = origin.as_ref().and_then(Origin::upstream).map(|upstream| &**upstream);
-        if let Some(said) = said {
-            said.end();
+        if let Some(inspector) = inspector {
+            inspector.end();
             let (operation, origin) = (request.operation, origin.as_ref());
             traces::complete(
                 &request.span,
-                &TracedRequest { operation, origin, status: *status, outcome, said },
+                &TracedRequest { operation, origin, status: *status, outcome, inspector },
             );
         }
         tracing::info!(

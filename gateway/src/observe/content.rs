@@ -20,11 +20,11 @@ pub(super) struct RecentContents {
     most: usize,
     /// How long.
     time: Duration,
-    kept: Mutex<VecDeque<KeptContent>>,
+    entries: Mutex<VecDeque<StoredContent>>,
 }
 
 #[derive(Debug)]
-struct KeptContent {
+struct StoredContent {
     id: String,
     since: Instant,
     content: Arc<Mutex<Content>>,
@@ -68,7 +68,7 @@ struct ShownBody {
 
 impl RecentContents {
     pub(super) fn new(most: usize, time: Duration) -> Arc<Self> {
-        Arc::new(Self { most, time, kept: Mutex::default() })
+        Arc::new(Self { most, time, entries: Mutex::default() })
     }
 
     pub(super) fn most(&self) -> usize {
@@ -84,14 +84,14 @@ impl RecentContents {
         content.request.add(body);
         let content = Arc::new(Mutex::new(content));
         let record = ContentRecord(Arc::downgrade(&content));
-        let mut kept = this.kept();
+        let mut entries = this.entries();
         // Otherwise that task is waiting.
-        if kept.is_empty() {
+        if entries.is_empty() {
             tokio::spawn(Self::expire(Arc::downgrade(this), this.time));
         }
-        kept.push_back(KeptContent { id: id.to_owned(), since: Instant::now(), content });
-        if kept.len() > this.most {
-            kept.pop_front();
+        entries.push_back(StoredContent { id: id.to_owned(), since: Instant::now(), content });
+        if entries.len() > this.most {
+            entries.pop_front();
         }
         Some(record)
     }
@@ -102,29 +102,29 @@ impl RecentContents {
         loop {
             tokio::time::sleep(wait).await;
             let Some(this) = this.upgrade() else { return };
-            let mut kept = this.kept();
-            while kept.front().is_some_and(|oldest| oldest.since.elapsed() >= time) {
-                kept.pop_front();
+            let mut entries = this.entries();
+            while entries.front().is_some_and(|oldest| oldest.since.elapsed() >= time) {
+                entries.pop_front();
             }
-            let Some(oldest) = kept.front() else { return };
+            let Some(oldest) = entries.front() else { return };
             wait = time.saturating_sub(oldest.since.elapsed());
         }
     }
 
     /// The ids of the requests whose content is kept.
     pub(super) fn ids(&self) -> Vec<String> {
-        self.kept().iter().map(|kept| kept.id.clone()).collect()
+        self.entries().iter().map(|entry| entry.id.clone()).collect()
     }
 
     /// The content of a request.
     pub(super) fn of(&self, id: &str) -> Option<Content> {
-        let kept = self.kept();
-        let found = kept.iter().find(|kept| kept.id == id && kept.since.elapsed() < self.time)?;
+        let entries = self.entries();
+        let found = entries.iter().find(|entry| entry.id == id && entry.since.elapsed() < self.time)?;
         Some(lock(&found.content).clone())
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<KeptContent>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, VecDeque<StoredContent>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

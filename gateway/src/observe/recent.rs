@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 500;
 /// See the module. There are at most as many requests in progress as connections.
 #[derive(Debug)]
 pub(crate) struct Recent {
-    kept: Mutex<RequestLog>,
+    log: Mutex<RequestLog>,
     contents: Arc<RecentContents>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct RecentEntry {
 impl Recent {
     /// `most`: of how many requests the content is kept; `time`: how long.
     pub(crate) fn new(most: usize, time: Duration) -> Self {
-        Self { kept: Mutex::default(), contents: RecentContents::new(most, time) }
+        Self { log: Mutex::default(), contents: RecentContents::new(most, time) }
     }
 
     /// Keeps the body of a request, if the configuration asks for that.
@@ -138,10 +138,10 @@ impl Recent {
 
     /// A request that has just reached its operation.
     pub(crate) fn begin(this: &Arc<Self>, operation: &'static Operation, id: &str) -> RecentEntry {
-        let mut kept = this.kept();
-        let place = kept.next;
-        kept.next += 1;
-        kept.under_way.insert(
+        let mut log = this.log();
+        let place = log.next;
+        log.next += 1;
+        log.under_way.insert(
             place,
             RecentRequest {
                 id: id.to_owned(),
@@ -166,23 +166,23 @@ impl Recent {
 
     /// The current requests.
     pub(crate) fn listed(&self) -> RecentRequests {
-        let kept = self.kept();
+        let log = self.log();
         let mut under_way: Vec<RecentRequest> =
-            kept.under_way.values().rev().take(MAX_LISTED).cloned().collect();
+            log.under_way.values().rev().take(MAX_LISTED).cloned().collect();
         for entry in &mut under_way {
             entry.duration_ms = millis(entry.since.elapsed());
         }
-        let mut recent: Vec<RecentRequest> = kept.ended.iter().rev().cloned().collect();
+        let mut recent: Vec<RecentRequest> = log.ended.iter().rev().cloned().collect();
         let ids = self.contents.ids();
         for entry in under_way.iter_mut().chain(&mut recent) {
             entry.content = ids.contains(&entry.id);
         }
-        let (under_way_count, content_requests) = (kept.under_way.len(), self.contents.most());
+        let (under_way_count, content_requests) = (log.under_way.len(), self.contents.most());
         RecentRequests { under_way_count, content_requests, under_way, recent }
     }
 
-    fn kept(&self) -> MutexGuard<'_, RequestLog> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, RequestLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,18 +216,18 @@ impl RecentEntry {
 
     /// Its response was sent, or won't be.
     pub(super) fn ended(&self, outcome: &'static str, bytes: u64) {
-        let mut kept = self.recent.kept();
-        let Some(mut entry) = kept.under_way.remove(&self.place) else { return };
+        let mut log = self.recent.log();
+        let Some(mut entry) = log.under_way.remove(&self.place) else { return };
         entry.duration_ms = millis(entry.since.elapsed());
         (entry.outcome, entry.bytes) = (Some(outcome), bytes);
-        if kept.ended.len() == MAX_ENDED {
-            kept.ended.pop_front();
+        if log.ended.len() == MAX_ENDED {
+            log.ended.pop_front();
         }
-        kept.ended.push_back(entry);
+        log.ended.push_back(entry);
     }
 
     fn change(&self, change: impl FnOnce(&mut RecentRequest)) {
-        if let Some(entry) = self.recent.kept().under_way.get_mut(&self.place) {
+        if let Some(entry) = self.recent.log().under_way.get_mut(&self.place) {
             change(entry);
         }
     }

@@ -87,7 +87,7 @@ struct InspectedChoice<'a> {
 }
 
 impl ResponseInspector {
-    /// For a response with these headers. `matters`: whether any of it is relevant. `begun`: when the request head had
+    /// For a response with these headers. `matters`: whether any of it is relevant. `started`: when the request head had
     /// arrived.
     pub(super) fn new(headers: &HeaderMap, matters: bool, started: Instant) -> Self {
         let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -218,12 +218,12 @@ mod tests {
     use super::*;
 
     /// The finish reasons and error found in a body that arrives in small chunks.
-    fn said(media_type: &'static str, body: &str) -> (Vec<&'static str>, Option<&'static str>) {
+    fn inspect(media_type: &'static str, body: &str) -> (Vec<&'static str>, Option<&'static str>) {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
-        let mut said = ResponseInspector::new(&headers, true, Instant::now());
-        body.as_bytes().chunks(7).for_each(|piece| said.take(piece));
-        said.end();
-        (said.reasons().collect(), said.error)
+        let mut inspector = ResponseInspector::new(&headers, true, Instant::now());
+        body.as_bytes().chunks(7).for_each(|piece| inspector.take(piece));
+        inspector.end();
+        (inspector.reasons().collect(), inspector.error)
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
             (r#"{"choices":7,"stop_reason":"end_turn"}"#, vec!["end_turn"]),
             ("<html>", vec![]),
         ] {
-            assert_eq!(said("application/json", document), (reasons, None), "{document}");
+            assert_eq!(inspect("application/json", document), (reasons, None), "{document}");
         }
     }
 
@@ -256,10 +256,10 @@ mod tests {
         let id_of = |media_type: &'static str, body: &str| {
             let headers =
                 HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
-            let mut said = ResponseInspector::new(&headers, true, Instant::now());
-            said.take(body.as_bytes());
-            said.end();
-            said.id
+            let mut inspector = ResponseInspector::new(&headers, true, Instant::now());
+            inspector.take(body.as_bytes());
+            inspector.end();
+            inspector.id
         };
         for part in [
             r#"{"id":"id-1","choices":[]}"#,
@@ -288,7 +288,7 @@ mod tests {
         ] {
             let body =
                 format!("data: {{\"choices\":[{{\"delta\":{{}}}}]}}\n\ndata: {events}\n\ndata: [DONE]\n\n");
-            assert_eq!(said("text/event-stream; charset=utf-8", &body), (vec![reason], None), "{events}");
+            assert_eq!(inspect("text/event-stream; charset=utf-8", &body), (vec![reason], None), "{events}");
         }
     }
 
@@ -302,16 +302,16 @@ mod tests {
             (r#"{"type":"error","code":"upstream_error","message":"broken"}"#, "upstream_error"),
             (r#"{"type":"response.failed","response":{"error":{"code":"server_error"}}}"#, "server_error"),
         ] {
-            assert_eq!(said("application/json", part).1, Some(code), "{part}");
-            assert_eq!(said("text/event-stream", &format!("data: {part}\n\n")).1, Some(code), "{part}");
+            assert_eq!(inspect("application/json", part).1, Some(code), "{part}");
+            assert_eq!(inspect("text/event-stream", &format!("data: {part}\n\n")).1, Some(code), "{part}");
         }
     }
 
     #[test]
     fn oversized_or_non_json_responses_are_not_inspected() {
         let long = format!(r#"{{"x":"{}","stop_reason":"end_turn"}}"#, "x".repeat(MAX_BYTES));
-        assert_eq!(said("application/json", &long), (vec![], None));
-        assert_eq!(said("text/event-stream", &format!("data: {long}\n\n")), (vec![], None));
-        assert_eq!(said("video/mp4", r#"{"stop_reason":"end_turn"}"#), (vec![], None));
+        assert_eq!(inspect("application/json", &long), (vec![], None));
+        assert_eq!(inspect("text/event-stream", &format!("data: {long}\n\n")), (vec![], None));
+        assert_eq!(inspect("video/mp4", r#"{"stop_reason":"end_turn"}"#), (vec![], None));
     }
 }

@@ -96,7 +96,7 @@ impl Traces {
 
     /// Exports what is still queued. Blocks for a few seconds at most.
     pub fn end(self) {
-        // The collector may be gone, and there is nobody left to notify.
+        // The collector may be gone, and no receiver is left.
         _ = self.provider.shutdown_with_timeout(TIMEOUT);
     }
 }
@@ -162,23 +162,23 @@ pub(super) struct TracedRequest<'a> {
     pub(super) status: u16,
     pub(super) outcome: &'static str,
     /// Attributes from its response.
-    pub(super) said: &'a ResponseInspector,
+    pub(super) inspector: &'a ResponseInspector,
 }
 
 /// Completes a request's span. It doesn't use span fields: they have no lists, export unsigned numbers as text, and can't
 /// rename a span that was entered.
 pub(super) fn complete(span: &Span, known: &TracedRequest<'_>) {
-    let TracedRequest { operation, origin, status, outcome, said } = *known;
+    let TracedRequest { operation, origin, status, outcome, inspector } = *known;
     let context = span.context();
     let span = context.span();
     let set = |name: &'static str, value: Value| span.set_attribute(KeyValue::new(name, value));
     set("http.response.status_code", i64::from(status).into());
     set("gatewright.outcome", outcome.into());
     // A stream may fail after its head promised success. A client's mistake isn't a server failure.
-    if status >= 500 || outcome == "failed" || (said.error.is_some() && status < 400) {
+    if status >= 500 || outcome == "failed" || (inspector.error.is_some() && status < 400) {
         span.set_status(Status::error(""));
     }
-    match said.error {
+    match inspector.error {
         Some(code) if code != OTHER || status < 400 => set("error.type", code.into()),
         _ if status >= 400 => set("error.type", status.to_string().into()),
         _ if outcome == "failed" => set("error.type", OTHER.into()),
@@ -196,14 +196,14 @@ pub(super) fn complete(span: &Span, known: &TracedRequest<'_>) {
     });
     let Some(inference) = inference else { return };
     set("gen_ai.operation.name", inference.into());
-    if let Some(waited) = said.first_event {
+    if let Some(waited) = inspector.first_event {
         set("gen_ai.request.stream", true.into());
         set("gen_ai.response.time_to_first_chunk", waited.as_secs_f64().into());
     }
-    if let Some(id) = &said.id {
+    if let Some(id) = &inspector.id {
         set("gen_ai.response.id", id.clone().into());
     }
-    let reasons: Vec<StringValue> = said.reasons().map(StringValue::from).collect();
+    let reasons: Vec<StringValue> = inspector.reasons().map(StringValue::from).collect();
     if !reasons.is_empty() {
         set("gen_ai.response.finish_reasons", Value::Array(Array::String(reasons)));
     }

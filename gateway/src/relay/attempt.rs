@@ -373,9 +373,12 @@ mod tests {
         for events in ["data: {}", "event: x", "id: 1", "retry: 9", ": ping", "\u{feff}data: {}", "\n data:"]
         {
             let bytes = events.as_bytes();
-            let told = (0..=bytes.len()).map(|length| begins_like_events(&bytes[..length]));
-            let told: Vec<_> = told.skip_while(Option::is_none).collect();
-            assert!(!told.is_empty() && told.iter().all(|told| *told == Some(true)), "{events:?}: {told:?}");
+            let verdicts = (0..=bytes.len()).map(|length| begins_like_events(&bytes[..length]));
+            let verdicts: Vec<_> = verdicts.skip_while(Option::is_none).collect();
+            assert!(
+                !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == Some(true)),
+                "{events:?}: {verdicts:?}"
+            );
         }
         for other in ["{\"id\":1}", "<html>", "\u{feff}{}", "dato", "[DONE]"] {
             assert_eq!(begins_like_events(other.as_bytes()), Some(false), "{other:?}");

@@ -233,7 +233,7 @@ impl StreamIn for CompactionReader {
 mod tests {
     use super::*;
 
-    fn asked_for(mut request: Value, items: &Value) -> (Value, Vec<Value>) {
+    fn summary_request(mut request: Value, items: &Value) -> (Value, Vec<Value>) {
         let items = items.as_array().expect("items").iter().cloned();
         let mut items: Vec<(Option<usize>, Value)> = items.map(|item| (Some(0), item)).collect();
         ask_for_summary(&mut request, &mut items).expect("something to compact");
@@ -245,12 +245,13 @@ mod tests {
         let request = json!({ "model": "m", "instructions": "Be brief.", "text": { "format": { "type": "json_object" } },
             "tools": [{ "type": "function", "name": "look" }], "tool_choice": "required", "max_output_tokens": 9 });
         let items = json!([{ "role": "user", "content": "hi" }, { "type": "compaction_trigger" }]);
-        let (request, items) = asked_for(request, &items);
+        let (request, items) = summary_request(request, &items);
         let expected = json!({ "model": "m", "instructions": "Be brief.",
             "tools": [{ "type": "function", "name": "look" }], "max_output_tokens": 9, "tool_choice": "none" });
         assert_eq!(request, expected);
         assert_eq!((items.len(), &items[1]["content"]), (2, &json!(INSTRUCTION)));
-        let (request, _) = asked_for(json!({ "tools": [] }), &json!([{ "role": "user", "content": "hi" }]));
+        let (request, _) =
+            summary_request(json!({ "tools": [] }), &json!([{ "role": "user", "content": "hi" }]));
         assert_eq!(request, json!({ "tools": [] }));
     }
 
@@ -284,7 +285,7 @@ mod tests {
             { "type": "function_call_output", "call_id": "a", "output": "A" },
             call("custom_tool_call", "a"),
         ]);
-        let (_, items) = asked_for(json!({}), &items);
+        let (_, items) = summary_request(json!({}), &items);
         let kinds: Vec<_> = items.iter().map(|item| (text(&item["type"]), text(&item["call_id"]))).collect();
         let expected = [
             ("function_call", "a"),

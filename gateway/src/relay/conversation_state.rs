@@ -323,9 +323,9 @@ impl ResponseRecorder {
         });
     }
 
-    /// Stores which upstream holds a background response, so that its client can retrieve it later. `begun`: from the start of
+    /// Stores which upstream holds a background response, so that its client can retrieve it later. `started`: from the start of
     /// the stream.
-    pub(super) fn keep_begun(&mut self, started: &str) {
+    pub(super) fn keep_started(&mut self, started: &str) {
         if std::mem::take(&mut self.in_background) {
             self.keep_relayed(started);
         }

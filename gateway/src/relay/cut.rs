@@ -74,9 +74,9 @@ pub(crate) fn take(
     let (mut frames, mut out, mut failure) = (Frames::default(), BytesMut::new(), None);
     let mut note = |block: Bytes| {
         if failure.is_none()
-            && let EventKind::Error(told) = events.block(&block, &mut out)
+            && let EventKind::Error(error) = events.block(&block, &mut out)
         {
-            failure = Some(told);
+            failure = Some(error);
         }
     };
     for packet in packets {

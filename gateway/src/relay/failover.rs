@@ -39,12 +39,12 @@ pub(super) fn after(
         }
         FailureClass::Key | FailureClass::RateLimit => {
             // Zero would select the same key again.
-            let told = fault.retry_after.filter(|time| !time.is_zero());
-            let pause = match (attempt.has_one_key(), fault.verdict, told) {
-                (_, FailureClass::RateLimit, Some(told)) => Some(told),
+            let retry_after = fault.retry_after.filter(|time| !time.is_zero());
+            let pause = match (attempt.has_one_key(), fault.verdict, retry_after) {
+                (_, FailureClass::RateLimit, Some(retry_after)) => Some(retry_after),
                 (true, ..) => None,
                 (false, FailureClass::RateLimit, None) => Some(RATE_PAUSE),
-                (false, _, told) => Some(told.unwrap_or_default().max(REFUSED_PAUSE)),
+                (false, _, retry_after) => Some(retry_after.unwrap_or_default().max(REFUSED_PAUSE)),
             };
             if let Some(pause) = pause {
                 let below = fault.tokens_left.map_or(0, |left| plan.below(left));

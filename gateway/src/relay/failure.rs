@@ -263,8 +263,8 @@ pub(crate) fn stream_error(error: &ApiError) -> StreamError<'_> {
 }
 
 /// The end of a failed stream, in the format of its protocol and without the marker of success.
-pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: &StreamInspector) -> String {
-    protocol.error_event(said, inspector, unix_seconds())
+pub(crate) fn last_event(protocol: Protocol, error: &StreamError<'_>, inspector: &StreamInspector) -> String {
+    protocol.error_event(error, inspector, unix_seconds())
 }
 
 /// Redacts secrets, bounds lengths, and removes anything that a terminal would act on.
@@ -386,8 +386,8 @@ mod tests {
     fn upstream_key_is_redacted_from_failures() {
         let body = r#"{"error":{"message":"bad key sk-canary-8842","code":"sk-canary-8842","param":"sk-canary-8842"}}"#;
         for status in [400, 401, 429, 500] {
-            let said = format!("{:?}", of(status, body));
-            assert!(!said.contains("canary"), "{said}");
+            let text = format!("{:?}", of(status, body));
+            assert!(!text.contains("canary"), "{text}");
         }
         let long = "x".repeat(100_000);
         assert!(of(500, &long).failure.message.len() < 2 * MAX_MESSAGE_BYTES);
@@ -399,8 +399,8 @@ mod tests {
         let body = r#"{"error":{"message":"Incorrect API key provided: sk-ca****8842","code":"invalid_api_key",
             "param":"sk-ca****8842"}}"#;
         for status in [400, 401, 403] {
-            let said = format!("{:?}", of(status, body).into_error());
-            assert!(!said.contains("8842"), "{said}");
+            let text = format!("{:?}", of(status, body).into_error());
+            assert!(!text.contains("8842"), "{text}");
         }
     }
 

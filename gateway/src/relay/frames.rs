@@ -21,7 +21,7 @@ pub(crate) struct Frames {
     /// How much of it is known not to contain an end.
     searched: usize,
     /// Whether the stream is past the position of a byte order mark.
-    has_begun: bool,
+    has_started: bool,
 }
 
 /// May precede the first event, but isn't part of it (WHATWG HTML, 9.2.5).
@@ -44,9 +44,9 @@ impl Frames {
     pub(crate) fn push(
         &mut self,
         mut packet: Bytes,
-        mut tell: impl FnMut(Bytes),
+        mut on_block: impl FnMut(Bytes),
     ) -> Result<(), EventTooLong> {
-        if !self.has_begun {
+        if !self.has_started {
             if !self.started.is_empty() {
                 self.started.extend_from_slice(&packet);
                 packet = std::mem::take(&mut self.started).freeze();
@@ -58,7 +58,7 @@ impl Frames {
             if packet.starts_with(BYTE_ORDER_MARK) {
                 packet.advance(BYTE_ORDER_MARK.len());
             }
-            self.has_begun = true;
+            self.has_started = true;
         }
         if !self.started.is_empty() {
             self.started.extend_from_slice(&packet);
@@ -66,7 +66,7 @@ impl Frames {
                 Ok(end) => {
                     // The block takes ownership of the buffer. The rest gets a new buffer of the size that it needs.
                     packet = std::mem::take(&mut self.started).freeze();
-                    tell(packet.split_to(end));
+                    on_block(packet.split_to(end));
                 }
                 Err(searched) => {
                     self.searched = searched;
@@ -79,7 +79,7 @@ impl Frames {
             let blank = leading_line_ends(&packet);
             packet.advance(blank);
             match end_of_block(&packet, 0) {
-                Ok(end) => tell(packet.split_to(end)),
+                Ok(end) => on_block(packet.split_to(end)),
                 Err(searched) => {
                     self.started.extend_from_slice(&packet);
                     self.searched = searched;
@@ -201,8 +201,8 @@ mod tests {
     fn blocks(stream: &str, size: usize) -> (Vec<String>, String) {
         let (mut frames, mut blocks) = (Frames::default(), Vec::new());
         for packet in stream.as_bytes().chunks(size) {
-            let tell = |block: Bytes| blocks.push(String::from_utf8_lossy(&block).into_owned());
-            frames.push(Bytes::copy_from_slice(packet), tell).expect("short");
+            let on_block = |block: Bytes| blocks.push(String::from_utf8_lossy(&block).into_owned());
+            frames.push(Bytes::copy_from_slice(packet), on_block).expect("short");
         }
         (blocks, String::from_utf8_lossy(&frames.started).into_owned())
     }
@@ -230,8 +230,9 @@ mod tests {
             let mut frames = Frames::default();
             let mut data = Vec::new();
             for packet in stream.as_bytes().chunks(size) {
-                let tell = |block: Bytes| data.push(Fields::read(&block).data.expect("data").0.into_owned());
-                frames.push(Bytes::copy_from_slice(packet), tell).expect("short");
+                let on_block =
+                    |block: Bytes| data.push(Fields::read(&block).data.expect("data").0.into_owned());
+                frames.push(Bytes::copy_from_slice(packet), on_block).expect("short");
             }
             assert_eq!(data, ["a", "\u{feff}b"], "packets of {size} bytes");
         }

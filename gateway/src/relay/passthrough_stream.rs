@@ -20,7 +20,7 @@ use gatewright_protocol::inspect::{EventAction, StreamInspector, StreamProgress}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Events,
-    /// One JSON array (native without `alt=sse`). `opened`: whether it has begun.
+    /// One JSON array (native without `alt=sse`). `opened`: whether it has started.
     Array {
         opened: bool,
     },
@@ -86,7 +86,7 @@ pub(crate) trait EventProcessor: Send {
     }
 
     /// Bytes of the answer that are retained until its end.
-    fn kept(&self) -> usize {
+    fn retained_bytes(&self) -> usize {
         0
     }
 }
@@ -115,7 +115,7 @@ impl PassthroughStream {
     fn keep(&mut self, data: &str, edit: Option<&Range<usize>>) {
         let Some(recorder) = &mut self.recorder else { return };
         if let Some(started) = &self.inspector.started {
-            recorder.keep_begun(started.get());
+            recorder.keep_started(started.get());
         }
         let Some(at) = self.inspector.ended_with.take() else { return };
         let Some(recorder) = self.recorder.take() else { return };
@@ -215,7 +215,7 @@ impl EventProcessor for PassthroughStream {
         if block.len() > LONG_BODY { block.len() + self.inspector.model().len() } else { 0 }
     }
 
-    fn kept(&self) -> usize {
+    fn retained_bytes(&self) -> usize {
         self.recorder.as_ref().map_or(0, ResponseRecorder::weight) + self.inspector.memory()
     }
 

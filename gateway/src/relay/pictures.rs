@@ -44,10 +44,10 @@ mod tests {
 
     #[test]
     fn image_response_reports_usage_and_image_count() {
-        let told =
+        let usage_and_images =
             of(r#"{"created":1,"error":null,"data":[{}],"usage":{"input_tokens":7,"output_tokens":900}}"#);
         assert_eq!(
-            told.map(|(usage, images)| (usage.input, usage.output, images)),
+            usage_and_images.map(|(usage, images)| (usage.input, usage.output, images)),
             Ok((Some(7), Some(900), 1))
         );
         assert_eq!(of(r#"{"data":[]}"#), Ok((Usage::default(), 0)));

@@ -52,8 +52,8 @@ impl<'r> RequestSpan<'r> {
     }
 
     pub(crate) fn at(&mut self, destination: &Arc<Destination>) {
-        if let Some(told) = &mut self.0 {
-            told.last = Some(Arc::clone(destination));
+        if let Some(open) = &mut self.0 {
+            open.last = Some(Arc::clone(destination));
         }
     }
 }

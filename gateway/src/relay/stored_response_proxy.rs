@@ -41,10 +41,10 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
     let known = stored_responses::found(&app.storage, &call)?;
     let Some(holder) = known.holder else { return own(app, call, action).await };
     let has_copy = known.documents.is_some();
-    let asked = ask(app, &call, action, &holder, has_copy);
+    let request = ask(app, &call, action, &holder, has_copy);
     let answered = tokio::select! {
         biased;
-        answered = asked => answered,
+        answered = request => answered,
         () = call.presence.ended() => {
             return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
         }
@@ -62,7 +62,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
         (_, Ok(response)) => Ok(response),
         (_, Err(refused)) if has_copy => {
             let copy = own(app, call, action).await;
-            copy.map_err(|error| if let ProxyFailure::Fault(told) = refused { told } else { error })
+            copy.map_err(|error| if let ProxyFailure::Fault(fault) = refused { fault } else { error })
         }
         (_, Err(ProxyFailure::Unknown)) => Err(stored_responses::not_found()),
         (_, Err(ProxyFailure::Fault(error))) => Err(error),
@@ -127,7 +127,7 @@ async fn read(
     holder: &StoringUpstream,
     share: &mut Reservation,
 ) -> Result<Option<Bytes>, ProxyFailure> {
-    let told = |fault: AttemptFailure| ProxyFailure::Fault(fault.into_error());
+    let client_error = |fault: AttemptFailure| ProxyFailure::Fault(fault.into_error());
     let about = StoredResponseRequest {
         action,
         response: call.path("response_id"),
@@ -137,22 +137,27 @@ async fn read(
     };
     let redactor = &endpoint.redactor;
     let answer = endpoint.ask_about(about, holder.key).await;
-    let (head, body) = answer.map_err(|why| told(AttemptFailure::no_answer(&why, redactor)))?.into_parts();
+    let (head, body) =
+        answer.map_err(|why| client_error(AttemptFailure::no_answer(&why, redactor)))?.into_parts();
     if !head.status.is_success() {
         let body = attempt::error_body(attempt::readable(&head.headers, body)).await;
         return Err(match head.status.as_u16() {
             404 | 405 | 410 | 501 => ProxyFailure::Unknown,
-            status => {
-                told(AttemptFailure::of_answer(Protocol::Responses, status, &head.headers, &body, redactor))
-            }
+            status => client_error(AttemptFailure::of_answer(
+                Protocol::Responses,
+                status,
+                &head.headers,
+                &body,
+                redactor,
+            )),
         });
     }
-    let body = attempt::without_codings(&head.headers, body, redactor).map_err(told)?;
+    let body = attempt::without_codings(&head.headers, body, redactor).map_err(client_error)?;
     let reading = document::read(body, document::MAX_BYTES, Patience::of(endpoint), redactor, share);
-    let document = reading.await.map_err(told)?;
+    let document = reading.await.map_err(client_error)?;
     if action == StoredAction::Delete && document.is_empty() {
         return Ok(None);
     }
     let mut inspector = StreamInspector::new(Protocol::Responses, &holder.model, false);
-    document::passed(&document, &mut inspector, redactor, share).map(Some).map_err(told)
+    document::passed(&document, &mut inspector, redactor, share).map(Some).map_err(client_error)
 }

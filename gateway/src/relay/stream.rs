@@ -142,7 +142,7 @@ impl Stream {
 
     /// The next bytes for the client; none at the end. Errors: the stream was aborted.
     async fn next(&mut self) -> Option<Result<Bytes, GivenUp>> {
-        let asked = Instant::now();
+        let called = Instant::now();
         // The client has what was returned before.
         self.note_memory();
         loop {
@@ -177,7 +177,7 @@ impl Stream {
             }
             let ended = last_word.is_some();
             // Keep-alives from the upstream aren't forwarded to the client.
-            let unheard = self.keep_alive.saturating_sub(asked.elapsed());
+            let unheard = self.keep_alive.saturating_sub(called.elapsed());
             let patience = last_word.unwrap_or(unheard.min(self.idle_timeout.saturating_sub(self.silent)));
             match self.wait(patience).await {
                 WaitResult::Packet(packet) => {
@@ -218,7 +218,7 @@ impl Stream {
 
     /// The memory that the stream takes, in bytes.
     fn memory(&self) -> usize {
-        self.reader.memory() + self.out.capacity() + self.events.kept()
+        self.reader.memory() + self.out.capacity() + self.events.retained_bytes()
     }
 
     /// Gives back memory that the stream no longer takes.

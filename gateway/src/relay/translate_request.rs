@@ -71,8 +71,8 @@ impl RequestTranslation {
         stream: bool,
     ) -> Result<Conversation, ApiError> {
         protocol.request_in(request, model, stream).map_err(|malformed| {
-            let said = limits::brief(format_args!("{malformed}"));
-            let message = format!("the request cannot be translated for {}: {said}", call.operation.path);
+            let reason = limits::brief(format_args!("{malformed}"));
+            let message = format!("the request cannot be translated for {}: {reason}", call.operation.path);
             ApiError::new(&ErrorCode::INVALID_VALUE, message)
         })
     }
@@ -229,7 +229,7 @@ pub(super) fn response_context(
 /// Whether to reject a request if any of it would be dropped.
 pub(super) fn is_strict(call: &Call, route: &ModelRoute) -> bool {
     match call.headers.get(STRICT_HEADER) {
-        Some(wish) => wish.as_bytes().eq_ignore_ascii_case(b"true"),
+        Some(value) => value.as_bytes().eq_ignore_ascii_case(b"true"),
         None => route.model.strict,
     }
 }
@@ -410,14 +410,14 @@ mod tests {
                 "every text of the request is empty; add one at /messages/0/content"
             )
         );
-        for said in [
+        for messages in [
             serde_json::json!([{ "role": "system", "content": "Greet." }, { "role": "user", "content": "" }]),
             serde_json::json!([{ "role": "user", "content": [
                 { "type": "text", "text": "" },
                 { "type": "image_url", "image_url": { "url": "https://a.example/x.png" } },
             ] }]),
         ] {
-            assert_eq!(read(said).only_empty_text(), None);
+            assert_eq!(read(messages).only_empty_text(), None);
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct StreamTranslation {
     pieces: u64,
     /// Bytes retained until the end: what the answer echoes from the request, its recorder, and the texts, citations and other
     /// parts so far, which some protocols repeat.
-    kept: usize,
+    retained_bytes: usize,
     /// Number of choices that a chat stream must finish.
     wanted: u32,
     finished: u32,
@@ -46,7 +46,7 @@ impl StreamTranslation {
         recorder: Option<ResponseRecorder>,
     ) -> Self {
         let repeated = if context.request.is_null() { 0 } else { tree::bytes(&context.request) };
-        let kept = repeated + recorder.as_ref().map_or(0, ResponseRecorder::weight);
+        let retained_bytes = repeated + recorder.as_ref().map_or(0, ResponseRecorder::weight);
         Self {
             // A client of another protocol sends the proofs back to whichever provider is next.
             incoming: Box::new(Marking::new(from.stream_in(), from, to)),
@@ -57,7 +57,7 @@ impl StreamTranslation {
             usage: None,
             estimate: None,
             pieces: 0,
-            kept,
+            retained_bytes,
             wanted: 0,
             finished: 0,
             progress: StreamProgress::Underway,
@@ -115,12 +115,12 @@ impl StreamTranslation {
                     passed = EventKind::Content;
                 }
                 Delta::Citation { .. } | Delta::Extra(_) => {
-                    self.kept += delta.memory();
+                    self.retained_bytes += delta.memory();
                     passed = EventKind::Content;
                 }
                 _ => {
                     self.pieces += 1;
-                    self.kept += delta.memory();
+                    self.retained_bytes += delta.memory();
                     passed = EventKind::Content;
                 }
             }
@@ -223,9 +223,9 @@ impl EventProcessor for StreamTranslation {
         if block.len() > LONG_BODY { weight(block) } else { 0 }
     }
 
-    fn kept(&self) -> usize {
+    fn retained_bytes(&self) -> usize {
         let renamed = self.adapter.as_ref().map_or(0, |adapter| adapter.held_bytes());
-        self.kept.saturating_add(self.incoming.held()).saturating_add(renamed)
+        self.retained_bytes.saturating_add(self.incoming.held()).saturating_add(renamed)
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
         ] {
             events.block(&format!("data: {event}\n\n").into(), &mut out);
         }
-        assert!(events.kept() > 8000, "{}", events.kept());
+        assert!(events.retained_bytes() > 8000, "{}", events.retained_bytes());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest time until a request probes a key, even if the upstream asks for a longer rest: it may have meant one client's request.
+/// Longest time until a request probes a key, even if the upstream asks for a longer rest: it may apply to one client's request only.
 const MAX_REST: Duration = Duration::from_mins(1);
 /// When to ask again while a probe is in progress.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
@@ -95,8 +95,8 @@ impl RestingKeys {
         for key in keys {
             match slots.get(key).copied().unwrap_or_default().choose(tokens, now) {
                 Ok((slot, is_probe)) => {
-                    if let Some(kept) = slots.get_mut(key) {
-                        *kept = slot;
+                    if let Some(known) = slots.get_mut(key) {
+                        *known = slot;
                     }
                     return Ok(SelectedKey { key: (self.count > 0).then_some(key), is_probe });
                 }

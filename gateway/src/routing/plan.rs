@@ -254,7 +254,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The upstream failed, possibly after it had begun to answer.
+    /// The upstream failed, possibly after it had started to answer.
     pub(crate) fn failed(&mut self, now: Instant) {
         let pass = self.pass.take().unwrap_or(BreakerPermit::Regular);
         self.destination.breaker.failed(pass, now);
@@ -338,25 +338,25 @@ mod tests {
             upstream.keys = vec![key("a"), key("b")];
         });
         let now = Instant::now();
-        let asked = |mut plan: Plan| -> Vec<(String, Option<usize>)> {
+        let attempts = |mut plan: Plan| -> Vec<(String, Option<usize>)> {
             std::iter::from_fn(|| plan.next(now, 0)).map(|attempt| (name(&attempt), attempt.key())).collect()
         };
         let (one, two) = (("one".to_owned(), Some(0)), ("two".to_owned(), Some(1)));
         let mark = route.destinations[1].provider.endpoint.mark_of(1);
         let mut plan = route.plan(None);
         assert!(plan.begin_at("two", mark, false));
-        assert_eq!(asked(plan), [two.clone(), one.clone()]);
+        assert_eq!(attempts(plan), [two.clone(), one.clone()]);
         let mut plan = route.plan(None);
         assert!(plan.begin_at("two", mark, true));
-        assert_eq!(asked(plan), [two]);
+        assert_eq!(attempts(plan), [two]);
         let mut plan = route.plan(None);
         assert!(!plan.begin_at("three", None, true));
-        assert_eq!(asked(plan), []);
+        assert_eq!(attempts(plan), []);
         // A repeated attempt comes first.
         let mut plan = route.plan(None);
         let attempt = plan.next(now, 0).expect("one");
         plan.again(&attempt);
-        assert_eq!(asked(plan), [one, ("two".to_owned(), Some(0))]);
+        assert_eq!(attempts(plan), [one, ("two".to_owned(), Some(0))]);
     }
 
     #[test]

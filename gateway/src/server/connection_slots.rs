@@ -75,7 +75,7 @@ impl Activity {
         (since < EVICTED).then(|| (self.has_had_request.load(Ordering::Relaxed), since))
     }
 
-    /// Closes the connection, unless it has begun a request in the meantime.
+    /// Closes the connection, unless it has started a request in the meantime.
     fn evict(&self, since: u64) -> bool {
         let evicts =
             self.silent_since.compare_exchange(since, EVICTED, Ordering::AcqRel, Ordering::Relaxed).is_ok();

@@ -298,7 +298,7 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
         Principal::Client(caller) => app.share_of(caller),
     };
     let bytes = read_body(&app.config, share.sibling(), &head.headers, body).await?;
-    let asked: RenderRequest = serde_json::from_slice(&bytes).map_err(|error| {
+    let render_request: RenderRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
         ApiError::new(code, format!("the body is invalid: {error}"))
     })?;
@@ -308,7 +308,8 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
     // Limited for all clients together, since no key's limits count them. Not while the body arrives: a slow client would occupy a
     // slot.
     let turn = app.resources.renderings.acquire().await.expect("it is never closed");
-    let answer = app.resources.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
+    let answer =
+        app.resources.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&render_request)))).await?;
     drop(turn);
     share.hold(answer.len()).map_err(no_room)?;
     Ok(held_json(answer, share))

@@ -70,8 +70,8 @@ where
     let mut drained = pin!(settings.draining.cancelled());
     loop {
         let next = poll_fn(|context| lock(&wire).poll_next(context, &mut deadline, drained.as_mut()));
-        let (request, asked) = match next.await? {
-            Next::Request(asked) => *asked,
+        let (request, reply_context) = match next.await? {
+            Next::Request(reply_context) => *reply_context,
             Next::Unreadable(why) => {
                 lock(&wire).queue(&head_error::answer(why.into_error()));
                 poll_fn(|context| lock(&wire).poll_flush(context)).await?;
@@ -83,7 +83,7 @@ where
         deadline.set_limit(settings.header_timeout);
         let request = http::Request::from_parts(request, incoming(&wire));
         let response = service.answer(request, client.clone()).await;
-        let ReplyContext { is_head, is_old, lasts } = asked;
+        let ReplyContext { is_head, is_old, lasts } = reply_context;
         let lasts = lasts && lock(&wire).is_between_requests() && !settings.draining.is_cancelled();
         let mut outgoing = ResponseWriter::begin(response, is_head, is_old, lasts);
         poll_fn(|context| lock(&wire).poll_send(context, &mut outgoing)).await?;

@@ -45,6 +45,6 @@ pub(super) fn check(
     };
     let Some(model) = in_path.or(in_body.as_deref()) else { return Ok(()) };
     let (name, scopes) = (models::id_of(operation, model), caller.scopes());
-    let meant = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
-    if scopes.allow_model(name) || meant() { Ok(()) } else { Err(model_refused(model)) }
+    let is_alias_allowed = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
+    if scopes.allow_model(name) || is_alias_allowed() { Ok(()) } else { Err(model_refused(model)) }
 }

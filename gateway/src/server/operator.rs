@@ -51,7 +51,7 @@ fn ready(app: &App) -> Response {
         state["limits"] = if counters.is_present() { "shared" } else { "local" }.into();
     }
     // The running configuration keeps serving: only an operator can fix the file. Its content must not be shown to
-    // everybody who can reach this endpoint.
+    // every client that can reach this endpoint.
     if let Some(stale) = &*app.live.stale.load() {
         state["configuration"] = "stale".into();
         if let Some((line, column)) = stale.place {

@@ -76,12 +76,12 @@ async fn follow(alive: Weak<App>) {
         }
         // Combines changes in quick succession into one read.
         tokio::time::sleep(LEAST_PAUSE).await;
-        let is_asked = tokio::select! {
+        let is_requested = tokio::select! {
             () = app.storage.store.config_changed() => false,
             () = shared.again.notified() => true,
             () = tokio::time::sleep(PAUSE.saturating_sub(LEAST_PAUSE)) => false,
         };
-        if is_asked {
+        if is_requested {
             use_again(&app, shared).await;
         }
     }
@@ -117,8 +117,9 @@ async fn use_again(app: &Arc<App>, shared: &Shared) {
 async fn use_copy(app: &Arc<App>) -> bool {
     let Some(shared) = &app.live.shared else { return false };
     let reading = Arc::clone(app);
-    let kept = tokio::task::spawn_blocking(move || reading.live.shared.as_ref().and_then(Shared::kept)).await;
-    let Ok(Some((revision, document))) = kept else { return false };
+    let stored =
+        tokio::task::spawn_blocking(move || reading.live.shared.as_ref().and_then(Shared::stored_copy)).await;
+    let Ok(Some((revision, document))) = stored else { return false };
     let number = revision.number;
     use_revision(app, revision, document).await;
     let is_used = shared.in_use().is_some();

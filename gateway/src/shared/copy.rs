@@ -30,8 +30,8 @@ pub(super) fn place_in(folder: &Path) -> PathBuf {
 /// Replaces the stored document, completely or not at all.
 pub(super) fn keep(place: &Path, revision: &StoredRevision, document: &str) -> io::Result<()> {
     let StoredRevision { number, made, author, repeats } = revision.clone();
-    let kept = ConfigCopy { revision: number, made, by: author, repeats, document: document.to_owned() };
-    let document = serde_json::to_vec(&kept)?;
+    let copy = ConfigCopy { revision: number, made, by: author, repeats, document: document.to_owned() };
+    let document = serde_json::to_vec(&copy)?;
     crash::point();
     write_file(place, &document)?;
     crash::point();
@@ -39,7 +39,7 @@ pub(super) fn keep(place: &Path, revision: &StoredRevision, document: &str) -> i
 }
 
 /// The stored document. An unreadable one counts as missing.
-pub(super) fn kept(place: &Path) -> Option<(StoredRevision, String)> {
+pub(super) fn stored_copy(place: &Path) -> Option<(StoredRevision, String)> {
     let mut text = String::new();
     File::open(place).and_then(|file| file.take(MAX_COPY_BYTES).read_to_string(&mut text)).ok()?;
     let ConfigCopy { revision: number, made, by: author, repeats, document } =

@@ -255,7 +255,7 @@ impl History {
         state.make_room();
     }
 
-    /// If nobody takes the changes for a long time, further ones are dropped.
+    /// If the changes aren't taken for a long time, further ones are dropped.
     fn note_place(&self, state: &mut HistoryState, change: LocationChange) {
         if self.lasts && state.changes.places.len() < MAX_PLACES {
             state.note(HistoryChange::Place(change));

@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout};
 use self::spooling::{RecoveredChanges, Spooling};
 use super::history::{CopyLookup, CopyNote, History, is_id};
 
-/// Maximum interval between writes, even if nobody waits for them.
+/// Maximum interval between writes, even if no request waits for them.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent lookups in the store. Further ones wait.
 const MAX_LOOK_UPS: usize = 4;
@@ -48,7 +48,7 @@ pub(crate) struct HistoryKeeper {
     part: Box<dyn Fn() -> u8 + Send + Sync>,
     /// Changes that the store doesn't have yet.
     waiting: Mutex<PendingChanges>,
-    /// Signals that somebody waits for them to be written.
+    /// Signals that a request waits for them to be written.
     wake: Notify,
     /// Number of changes written.
     written: watch::Sender<u64>,

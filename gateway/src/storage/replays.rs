@@ -118,7 +118,7 @@ pub(crate) struct RunningRequest {
     may_be_stored: bool,
 }
 
-impl Wish {
+impl StorageOptions {
     /// Whether the answer may be stored: streams never are.
     fn is_stored(&self) -> bool {
         self.store != Some(false) && self.stream != Some(true)
@@ -127,7 +127,7 @@ impl Wish {
 
 /// The request's members that affect storing its answer. An unreadable request gets an error, which need not be stored.
 #[derive(Default, serde::Deserialize)]
-struct Wish {
+struct StorageOptions {
     store: Option<bool>,
     stream: Option<bool>,
 }
@@ -179,20 +179,20 @@ impl Replays {
     ) -> Result<ReplayDecision, ApiError> {
         let Some(key) = key(headers)? else { return Ok(ReplayDecision::Unkeyed) };
         let keyed = self.keyed(key, request);
-        let wish = self.wish(request.body);
+        let options = self.storage_options(request.body);
         // This process's knowledge takes precedence: the store can't know better.
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
             ReplaySlot::First(own) => {
                 // Released in any case: no lease of this process outlives its request.
-                let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.is_stored());
+                let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), options.is_stored());
                 let (keyed, number) = (keyed.clone(), rand::random());
                 let mut first = RunningRequest { replays, keyed, number, own, lease: None, may_be_stored };
                 // Streams are not stored, so they need no store operation.
-                let asked = match wish.stream {
+                let slot = match options.stream {
                     Some(true) => None,
                     _ => self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
                 };
-                match asked {
+                match slot {
                     None => return Ok(ReplayDecision::First(first)),
                     Some(ReplaySlot::First(lease)) => {
                         self.held().insert(lease.clone());
@@ -223,10 +223,12 @@ impl Replays {
     }
 
     /// The request's settings for its answer; only needed with a durable store.
-    fn wish(&self, body: &[u8]) -> Wish {
+    fn storage_options(&self, body: &[u8]) -> StorageOptions {
         match self.sealer {
-            Some(_) => serde_json::from_slice(body).unwrap_or(Wish { store: Some(false), stream: None }),
-            None => Wish::default(),
+            Some(_) => {
+                serde_json::from_slice(body).unwrap_or(StorageOptions { store: Some(false), stream: None })
+            }
+            None => StorageOptions::default(),
         }
     }
 
@@ -347,20 +349,20 @@ impl RunningRequest {
                 Some(sealer) => sealer.seal_apart(keyed.slot.clone(), record.clone()).await,
                 None => record.clone(),
             };
-            let kept = match &lease {
+            let is_stored = match &lease {
                 Some(lease) => {
                     replays.health.ask(replays.store.keep_answer(lease, &answer, LIFETIME, room)).await
                 }
                 None => None,
             };
-            if kept == Some(true) && replays.sealer.is_none() {
+            if is_stored == Some(true) && replays.sealer.is_none() {
                 // It is already in this memory.
                 replays.own.free_key(&own);
             } else {
                 // It is replayed from here while the store is away.
                 _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             }
-            if kept.is_none() {
+            if is_stored.is_none() {
                 let expires = made + LIFETIME;
                 let spooled = OnceLock::new();
                 let late = PendingAnswer { keyed, number, lease, answer, expires, room, spooled };

@@ -121,14 +121,14 @@ impl Gateway {
         let value = HeaderValue::from_str(key).expect("a value");
         let headers = HeaderMap::from_iter([(KEY_HEADER, value)]);
         let caller = "key".into();
-        let asked = IdempotentRequest {
+        let request = IdempotentRequest {
             operation: &CREATE_VIDEO,
             caller: &caller,
             path: &[],
             query: &[],
             body: b"{}",
         };
-        self.replays.begin(&headers, asked).await.unwrap_or_else(|_| panic!("{key} is refused"))
+        self.replays.begin(&headers, request).await.unwrap_or_else(|_| panic!("{key} is refused"))
     }
 
     /// Executes a request, which must be the first with its key.
@@ -179,7 +179,7 @@ async fn work_done_during_an_outage_survives_a_restart() {
     let first = place.start();
     assert!(first.keep("before").await && first.keep("deleted").await);
     first.answer("answered").await;
-    let ReplayDecision::First(turn) = first.begin("begun").await else { panic!("not the first") };
+    let ReplayDecision::First(turn) = first.begin("started").await else { panic!("not the first") };
     assert_eq!(place.items(), [""; 0].map(PathBuf::from), "the store has everything");
     place.take_away();
     assert!(!first.keep("meanwhile").await);
@@ -187,13 +187,13 @@ async fn work_done_during_an_outage_survives_a_restart() {
     assert!(first.history.remove("key", "deleted") && first.history.remove("key", "also deleted"));
     assert!(!first.keeper.written().await);
     first.answer("unknown").await;
-    turn.answered(Response::new(Body::from("a canary sings begun")), ROOM).await;
+    turn.answered(Response::new(Body::from("a canary sings started")), ROOM).await;
     assert!(!place.items().is_empty() && !place.items().iter().any(|item| says_canary(item)));
     first.dies(&place).await;
 
     // Before the store is back, answered requests are not executed again.
     let second = place.start_without_store();
-    assert!(second.has_answered("unknown").await && second.has_answered("begun").await);
+    assert!(second.has_answered("unknown").await && second.has_answered("started").await);
     assert!(second.keeper.seek("key", "meanwhile").await.is_err());
     assert!(second.keeper.unwritten() > 0);
     second.dies(&place).await;
@@ -209,7 +209,7 @@ async fn work_done_during_an_outage_survives_a_restart() {
     place.is_emptied().await;
     assert_eq!(third.keeper.unwritten(), 0);
     let other = place.start_with(None);
-    for key in ["answered", "unknown", "begun"] {
+    for key in ["answered", "unknown", "started"] {
         assert!(third.has_answered(key).await && other.has_answered(key).await, "{key}");
     }
     assert_eq!(other.has("meanwhile").await, (true, true));

@@ -290,7 +290,7 @@ impl LeaseGuard {
         accepted.map_err(late).flatten().map_err(|error| unanswered(&error))
     }
 
-    /// Deletes the task, which nobody was notified of.
+    /// Deletes the task, which was never announced.
     pub(crate) async fn forget(&self) {
         for _ in 0..TRIES {
             match self.task_runner.store.drop_task(&self.lease).await {

@@ -59,7 +59,7 @@ pub(super) struct Reason {
     /// The root cause, for operators.
     pub(super) whole: String,
     /// The same for clients, without certificate details, which contain host names.
-    pub(super) told: String,
+    pub(super) for_clients: String,
 }
 
 /// The root cause of a failure.
@@ -71,8 +71,8 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Reason {
     }
     let text: String = cause.to_string().chars().take(MAX_REASON).collect();
     let whole = gatewright::visible::visible(&text).into_owned();
-    let told = if is_tls { TLS_FAILED.to_owned() } else { whole.clone() };
-    Reason { whole, told }
+    let for_clients = if is_tls { TLS_FAILED.to_owned() } else { whole.clone() };
+    Reason { whole, for_clients }
 }
 
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {

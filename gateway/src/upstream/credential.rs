@@ -203,7 +203,7 @@ impl Drop for UpstreamCredential {
     }
 }
 
-/// Keeps a key fresh until nobody needs it.
+/// Keeps a key fresh until it is dropped.
 async fn keep(credential: Weak<UpstreamCredential>) {
     let mut failures = 0;
     loop {

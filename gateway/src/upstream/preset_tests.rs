@@ -73,7 +73,7 @@ fn path_of(preset: &Preset) -> &str {
 }
 
 /// The operations to test at an upstream of a provider, and how the target of each one ends.
-fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
+fn operations(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
     let (turn, stream) = (Action::Answer { stream: false }, Action::Answer { stream: true });
     let chat = [
         (Protocol::Chat, turn, "/chat/completions"),
@@ -149,7 +149,7 @@ async fn requests_to_each_preset_use_its_paths_and_key() {
         let query = if preset.name == "azure-openai" { "api-version=v1" } else { "" };
         let (client, mut expected) = (HeaderMap::new(), Vec::new());
 
-        for (protocol, action, end) in asked(preset.name, upstream.kind) {
+        for (protocol, action, end) in operations(preset.name, upstream.kind) {
             let (model, body, id) = ("m", Bytes::from_static(b"{}"), "req_1");
             let request =
                 Request { protocol, action, model, body, client: &client, relayed: true, id, trace: None };

@@ -18,7 +18,7 @@ pub(crate) struct Charge {
     rates: Option<Arc<Rates>>,
     images: u64,
     video_seconds: u64,
-    told: Option<Usage>,
+    reported: Option<Usage>,
     estimate: Option<Usage>,
     /// The reservation from the key's budgets.
     reserved: Spent,
@@ -42,7 +42,7 @@ impl Charge {
             rates: None,
             images: 0,
             video_seconds: 0,
-            told: None,
+            reported: None,
             estimate: None,
             reserved: Spent::default(),
             complete: false,
@@ -85,7 +85,7 @@ impl Charge {
 
     /// Sets the usage that the upstream reports; the last report counts.
     pub(crate) fn set_usage(&mut self, usage: Usage) {
-        self.told = Some(usage);
+        self.reported = Some(usage);
     }
 
     /// Sets the number of images that the model made.
@@ -117,13 +117,13 @@ impl Charge {
     /// The usage to record, and whether any of it is an estimate.
     fn usage(&self) -> (Usage, bool) {
         let estimate = self.estimate.unwrap_or_default();
-        let Some(told) = self.told else { return (estimate, true) };
-        let output = match (told.output, estimate.output) {
-            (Some(told), Some(estimate)) if !self.complete => Some(told.max(estimate)),
-            (told, estimate) => told.or(estimate),
+        let Some(reported) = self.reported else { return (estimate, true) };
+        let output = match (reported.output, estimate.output) {
+            (Some(reported), Some(estimate)) if !self.complete => Some(reported.max(estimate)),
+            (reported, estimate) => reported.or(estimate),
         };
-        let usage = Usage { input: told.input.or(estimate.input), output, ..told };
-        (usage, usage != told)
+        let usage = Usage { input: reported.input.or(estimate.input), output, ..reported };
+        (usage, usage != reported)
     }
 }
 

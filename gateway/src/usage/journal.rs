@@ -34,7 +34,7 @@ const HALF: u64 = 2 * 1024 * 1024;
 const PIECE: usize = 16 * 1024;
 /// Maximum number of journals in a folder: each process killed while the store was unavailable leaves one.
 const MAX_FILES: usize = 256;
-/// How long a request waits for a concurrent write. Writes take microseconds, unless the disk hangs: then nobody waits.
+/// How long a request waits for a concurrent write. Writes take microseconds, unless the disk hangs: then requests don't wait.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Pause between two attempts to create a file.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -85,11 +85,11 @@ impl Ledger {
     pub(crate) fn add(&self, place: &UsageKey, totals: &Totals) {
         self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
         self.counters.unpriced.fetch_add(totals.unpriced, Ordering::Relaxed);
-        let (kept, mark) = {
+        let (is_entered, mark) = {
             let mut fresh = self.lock();
             (self.enter(&mut fresh.rows, place, totals, MAX_ROWS), fresh.mark)
         };
-        if let Some(journal) = self.journal.as_ref().filter(|_| kept) {
+        if let Some(journal) = self.journal.as_ref().filter(|_| is_entered) {
             journal.add(mark, place, totals);
         }
     }

@@ -11,7 +11,7 @@ use gatewright_system::clock::millis;
 use super::sender::ATTEMPT_TIMEOUT;
 use crate::observe::{Tally, TallyGuard};
 
-/// How long nobody else attempts a notification in progress: longer than an attempt.
+/// How long no other gateway attempts a notification in progress: longer than an attempt.
 pub(super) const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_secs());
 
 /// See the module.

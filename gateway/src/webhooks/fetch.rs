@@ -34,8 +34,8 @@ impl Fetcher {
     }
 
     async fn ask(&self, url: &str) -> Result<http::Response<reqwest::Body>, String> {
-        let asked = self.client()?.get(url).send();
-        match tokio::time::timeout(2 * TIMEOUT, asked).await {
+        let request = self.client()?.get(url).send();
+        match tokio::time::timeout(2 * TIMEOUT, request).await {
             Ok(answer) => answer.map(Into::into).map_err(reason),
             Err(_) => Err("it did not start to respond in time".to_owned()),
         }

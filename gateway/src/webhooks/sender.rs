@@ -165,7 +165,7 @@ mod tests {
             (sender, notice(&format!("{scheme}://receiver.example:{port}/")))
         };
         // No other resolver knows the name, so the connection must have used the vetted address.
-        let (open, told) = deliver(true, "http");
+        let (open, message) = deliver(true, "http");
         for attempt in 1..=3 {
             let receive = async {
                 let (mut socket, _) = listener.accept().await.expect("a connection");
@@ -174,19 +174,19 @@ mod tests {
                 socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("answered");
                 String::from_utf8_lossy(&request[..count]).to_ascii_lowercase()
             };
-            let (sent, request) = tokio::join!(open.attempt(&told), receive);
+            let (sent, request) = tokio::join!(open.attempt(&message), receive);
             sent.expect("delivered");
             assert!(request.contains(&format!("host: receiver.example:{port}")), "{request}");
             assert_eq!(LOOKED_UP.load(Ordering::SeqCst), attempt);
         }
-        let (vetted, told) = deliver(false, "https");
-        let error = vetted.attempt(&told).await.expect_err("inside");
+        let (vetted, message) = deliver(false, "https");
+        let error = vetted.attempt(&message).await.expect_err("inside");
         assert_eq!(error, "the host has no public address");
         let nobody = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
         assert!(nobody.is_err(), "somebody connected");
     }
 
-    /// A receiver may have certificates for many names: it must learn which one is meant.
+    /// A receiver may have certificates for many names: the client hello must name the right one.
     #[tokio::test]
     async fn client_hello_names_the_receiver() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -194,7 +194,7 @@ mod tests {
         let sender = sender(true);
         let names = GuardedResolver::with(true, |_| Ok(vec![([127, 0, 0, 1], 0).into()])).expect("threads");
         sender.client.set(client_with(names)).expect("none yet");
-        let told = notice(&format!("https://receiver.example:{port}/"));
+        let message = notice(&format!("https://receiver.example:{port}/"));
         let receive = async {
             let (mut socket, _) = listener.accept().await.expect("a connection");
             let mut acceptor = rustls::server::Acceptor::default();
@@ -208,7 +208,7 @@ mod tests {
                 }
             }
         };
-        let (sent, name) = tokio::join!(sender.attempt(&told), receive);
+        let (sent, name) = tokio::join!(sender.attempt(&message), receive);
         assert_eq!(name.as_deref(), Some("receiver.example"));
         sent.expect_err("it showed no certificate");
     }

@@ -46,11 +46,11 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Some(threads) = &self.threads else { return Box::pin(std::future::pending()) };
         let (look_up, allow_private) = (self.look_up, self.allow_private);
-        let asked = threads.spawn_blocking(move || look_up(name.as_str()));
+        let lookup = threads.spawn_blocking(move || look_up(name.as_str()));
         // A lookup that still waits for a thread when its attempt is abandoned never starts.
-        let asked = AbortOnDrop(asked);
+        let lookup = AbortOnDrop(lookup);
         Box::pin(async move {
-            let found = asked.await.map_err(|error| format!("the lookup failed: {error}"))?;
+            let found = lookup.await.map_err(|error| format!("the lookup failed: {error}"))?;
             let found = found.map_err(|error| format!("the host has no address: {error}"))?;
             let vetted: Vec<SocketAddr> =
                 found.into_iter().filter(|found| allow_private || limits::is_public(found.ip())).collect();
@@ -99,12 +99,12 @@ mod tests {
 
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
-    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
 
     #[expect(clippy::unnecessary_wraps, reason = "the type of a look-up, which may fail")]
     fn slow(_: &str) -> io::Result<Vec<SocketAddr>> {
         assert_eq!(std::thread::current().name(), Some("gatewright-names"), "a thread of their own");
-        BEGUN.fetch_add(1, Ordering::SeqCst);
+        STARTED.fetch_add(1, Ordering::SeqCst);
         MOST.fetch_max(RUNNING.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(100));
         RUNNING.fetch_sub(1, Ordering::SeqCst);
@@ -142,14 +142,14 @@ mod tests {
     async fn slow_lookups_use_bounded_threads_and_abandoned_ones_are_skipped() {
         let names = GuardedResolver::with(false, slow).expect("threads");
         let ask = || names.resolve("example.com".parse().expect("a name"));
-        let asked: Vec<Resolving> = (0..4 * MAX_LOOK_UPS).map(|_| ask()).collect();
+        let lookups: Vec<Resolving> = (0..4 * MAX_LOOK_UPS).map(|_| ask()).collect();
         let (kept, given_up): (Vec<_>, Vec<_>) =
-            asked.into_iter().enumerate().partition(|(number, _)| *number < 2 * MAX_LOOK_UPS);
+            lookups.into_iter().enumerate().partition(|(number, _)| *number < 2 * MAX_LOOK_UPS);
         drop(given_up);
-        for (_, asked) in kept {
-            assert_eq!(asked.await.expect("an address").count(), 1);
+        for (_, lookup) in kept {
+            assert_eq!(lookup.await.expect("an address").count(), 1);
         }
         assert_eq!(MOST.load(Ordering::SeqCst), MAX_LOOK_UPS);
-        assert_eq!(BEGUN.load(Ordering::SeqCst), 2 * MAX_LOOK_UPS);
+        assert_eq!(STARTED.load(Ordering::SeqCst), 2 * MAX_LOOK_UPS);
     }
 }

@@ -214,8 +214,8 @@ impl ApiError {
         if let Some(reason) = self.code.native_reason {
             details.push(json!({ "@type": NATIVE_ERROR_INFO, "reason": reason, "domain": DOMAIN }));
         }
-        let asked = self.headers.iter().find(|(name, _)| *name == header::RETRY_AFTER);
-        if let Some(seconds) = asked.and_then(|(_, seconds)| seconds.to_str().ok()) {
+        let retry_after = self.headers.iter().find(|(name, _)| *name == header::RETRY_AFTER);
+        if let Some(seconds) = retry_after.and_then(|(_, seconds)| seconds.to_str().ok()) {
             details.push(json!({ "@type": NATIVE_RETRY_INFO, "retryDelay": format!("{seconds}s") }));
         }
         if !self.violations.is_empty() {
@@ -319,38 +319,43 @@ mod tests {
             (&ErrorCode::SERVER_IS_OVERLOADED, 503, "overloaded_error"),
             (&ErrorCode::UPSTREAM_TIMEOUT, 504, "timeout_error"),
         ] {
-            let response = ApiError::new(code, "told").param("model").into_response(ErrorStyle::Messages);
+            let response =
+                ApiError::new(code, "a message").param("model").into_response(ErrorStyle::Messages);
             assert_eq!(response.status().as_u16(), status);
             let body =
                 http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
             let body: Value = serde_json::from_slice(&body).expect("JSON");
-            let error = json!({ "type": error_type, "message": "told", "param": "model", "code": code.code });
+            let error =
+                json!({ "type": error_type, "message": "a message", "param": "model", "code": code.code });
             assert_eq!(body, json!({ "type": "error", "error": error }));
         }
     }
 
     #[test]
     fn unretryable_errors_say_so_in_a_header() {
-        for (code, style, said) in [
+        for (code, style, says_so) in [
             (&ErrorCode::MISSING_API_KEY, ErrorStyle::Standard, true),
             (&ErrorCode::MISSING_API_KEY, ErrorStyle::Messages, true),
             (&ErrorCode::INSUFFICIENT_QUOTA, ErrorStyle::Native, true),
             (&ErrorCode::RATE_LIMIT_EXCEEDED, ErrorStyle::Standard, false),
             (&ErrorCode::SERVER_IS_OVERLOADED, ErrorStyle::Messages, false),
         ] {
-            let response = ApiError::new(code, "told").into_response(style);
+            let response = ApiError::new(code, "a message").into_response(style);
             let header = response.headers().get(SHOULD_RETRY).map(HeaderValue::as_bytes);
-            assert_eq!(header, said.then_some(&b"false"[..]), "{}", code.code);
+            assert_eq!(header, says_so.then_some(&b"false"[..]), "{}", code.code);
         }
     }
 
     #[test]
     fn native_errors_include_retry_info() {
         let details = |error: ApiError| error.native_body()["error"]["details"].clone();
-        let limited = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told");
-        let said = json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s" });
+        let limited = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "a message");
+        let retry_info = json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s" });
         let details_of_limited = details(limited().retry_after(7));
-        assert!(details_of_limited.as_array().is_some_and(|all| all.contains(&said)), "{details_of_limited}");
+        assert!(
+            details_of_limited.as_array().is_some_and(|all| all.contains(&retry_info)),
+            "{details_of_limited}"
+        );
         assert!(!details(limited()).to_string().contains("RetryInfo"));
     }
 
@@ -367,7 +372,7 @@ mod tests {
                 error,
                 beside: serde_json::Map::new(),
             }));
-            let limited = ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told").retry_after(7);
+            let limited = ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "a message").retry_after(7);
             let error = limited.foreign(UpstreamError { status: Some(503), code: None, beyond });
             let mut body = error.native_body();
             error.beyond().expect("it is there").write(&mut body);

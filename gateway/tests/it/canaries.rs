@@ -162,16 +162,16 @@ async fn harmless(request: RequestBuilder, here: &str) -> u16 {
 
 /// A trace collector that keeps what is exported to it.
 async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
-    let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let keeps = Arc::clone(&kept);
+    let received: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let recorder = Arc::clone(&received);
     let app = Router::new().fallback(move |body: Bytes| {
-        let keeps = Arc::clone(&keeps);
-        async move { keeps.lock().expect("no panic").extend_from_slice(&body) }
+        let recorder = Arc::clone(&recorder);
+        async move { recorder.lock().expect("no panic").extend_from_slice(&body) }
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (url, kept)
+    (url, received)
 }
 
 async fn start(folder: &std::path::Path, scripted: &Scripted) -> Server {
@@ -253,8 +253,8 @@ async fn no_key_leaks_into_errors_logs_metrics_traces_or_files() {
     provoke(&server, &scripted).await;
     present_keys(&server).await;
     for path in ["/metrics", "/admin/upstreams", "/admin/usage", "/admin/keys"] {
-        let asked = server.bare(Method::GET, path).bearer_auth(ADMIN);
-        assert_eq!(harmless(asked, path).await, 200, "{path}");
+        let request = server.bare(Method::GET, path).bearer_auth(ADMIN);
+        assert_eq!(harmless(request, path).await, 200, "{path}");
     }
     // The upstream did receive its key, and the gateway did log.
     let seen = scripted.seen();

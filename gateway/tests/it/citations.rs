@@ -73,9 +73,9 @@ async fn streamed_citations_reach_clients_of_each_protocol() {
         chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]["annotations"][0]["url_citation"]);
     let cited = deltas.find(|citation| citation.is_object()).expect("a citation");
     assert_eq!((&cited["start_index"], &cited["end_index"]), (&json!(0), &json!(6)));
-    let told = chunks.iter().find(|chunk| chunk["provider_extra"].is_object()).expect("the rest");
+    let last = chunks.iter().find(|chunk| chunk["provider_extra"].is_object()).expect("the rest");
     assert_eq!(
-        (&told["choices"][0]["finish_reason"], told["provider_extra"][SAFETY].is_array()),
+        (&last["choices"][0]["finish_reason"], last["provider_extra"][SAFETY].is_array()),
         (&json!("stop"), true)
     );
 

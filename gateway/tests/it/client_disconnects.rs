@@ -74,10 +74,10 @@ pub(crate) async fn is_given_up(here: &str, mut leaves: impl AsyncFnMut() -> Dur
 }
 
 /// Polls until there is a result.
-async fn until<T>(what: &str, mut asked: impl AsyncFnMut() -> Option<T>) -> T {
+async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
-        if let Some(found) = asked().await {
+        if let Some(found) = poll().await {
             return found;
         }
         assert!(started.elapsed() < PATIENCE, "{what}");
@@ -145,7 +145,7 @@ struct Leaver<'l> {
     /// What the upstream has sent by then.
     started: &'l str,
     /// Whether the client has received some of it.
-    hears: bool,
+    expects_data: bool,
     resets: bool,
 }
 
@@ -160,8 +160,8 @@ impl Leaver<'_> {
         let server = start_with(config(&scripted.url)).await;
         let mut socket = connect(&server).await;
         socket.write_all(self.request.as_bytes()).await.expect("sent");
-        until("the upstream was not asked", async || (scripted.count() > 0).then_some(())).await;
-        if self.hears {
+        until("the upstream was not called", async || (scripted.count() > 0).then_some(())).await;
+        if self.expects_data {
             assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
         }
         let left = leave(socket, self.resets);
@@ -179,8 +179,8 @@ async fn leave_at_each_stage(client: Protocol, form: Form, speaks: Protocol) {
         for resets in [false, true] {
             let here = format!("{client:?} ({form:?}) at {speaks:?}, {what}, reset: {resets}");
             let path = if *stream { form.path(&path) } else { &path };
-            let hears = what.contains("mid-stream") || what.contains("within an event");
-            let leaver = Leaver { request: posted(path, &body), started, hears, resets };
+            let expects_data = what.contains("mid-stream") || what.contains("within an event");
+            let leaver = Leaver { request: posted(path, &body), started, expects_data, resets };
             let mut last = None;
             is_given_up(&here, async || {
                 let (took, server) = leaver.leaves(&|url| config(speaks.kind(), url)).await;
@@ -239,7 +239,7 @@ async fn counting_compaction_plain_and_image_requests_are_cancelled() {
     let documents = json!({"model": "mine", "query": "a lighthouse", "documents": ["a lighthouse"]});
     let (count_messages, count_native) = ("/v1/messages/count_tokens", "/v1beta/models/mine:countTokens");
     let (shorten, draw, embed) = ("/v1/responses/compact", "/v1/images/generations", "/v1/embeddings");
-    let asked = [
+    let requests = [
         (count_messages, &messages, Kind::Messages, ModelKind::Text),
         (count_messages, &messages, Kind::Gatewright, ModelKind::Text),
         (count_native, &contents, Kind::Native, ModelKind::Text),
@@ -255,7 +255,7 @@ async fn counting_compaction_plain_and_image_requests_are_cancelled() {
     ];
     let started =
         ["", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n{\"id\""];
-    join_all(asked.map(async |(path, body, speaks, kind)| {
+    join_all(requests.map(async |(path, body, speaks, kind)| {
         let settings = |url: &str| {
             let mut config = config(speaks, url);
             config.models[0].kind = kind;
@@ -263,7 +263,7 @@ async fn counting_compaction_plain_and_image_requests_are_cancelled() {
         };
         for (started, resets) in started.into_iter().flat_map(|started| [(started, false), (started, true)]) {
             let here = format!("{path} at {speaks:?} after {started:?}, reset: {resets}");
-            let leaver = Leaver { request: posted(path, body), started, hears: false, resets };
+            let leaver = Leaver { request: posted(path, body), started, expects_data: false, resets };
             is_given_up(&here, async || leaver.leaves(&settings).await.0).await;
         }
     }))

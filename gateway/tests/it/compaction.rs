@@ -128,21 +128,24 @@ async fn upstream_writes_the_summary_and_later_receives_it_as_a_message() {
     assert!(!response.headers().contains_key("x-gatewright-dropped"), "{:?}", response.headers());
     let answer: Value = response.json().await.expect("JSON");
     let item = only_item(&answer["output"]);
-    let asked = provider.seen()[0].json();
-    assert_eq!((&asked["tool_choice"], &asked["response_format"]), (&json!("none"), &Value::Null));
-    assert_eq!(asked["tools"].as_array().map(Vec::len), Some(1));
-    let told = texts(&asked);
-    assert_eq!(told[..2], ["Be kind.", "I am Ada. Look for pears."]);
-    let last = told.last().expect("an instruction");
-    assert!(told.len() == 5 && last.contains("Write a summary"), "{told:?}");
+    let sent = provider.seen()[0].json();
+    assert_eq!((&sent["tool_choice"], &sent["response_format"]), (&json!("none"), &Value::Null));
+    assert_eq!(sent["tools"].as_array().map(Vec::len), Some(1));
+    let texts_sent = texts(&sent);
+    assert_eq!(texts_sent[..2], ["Be kind.", "I am Ada. Look for pears."]);
+    let last = texts_sent.last().expect("an instruction");
+    assert!(texts_sent.len() == 5 && last.contains("Write a summary"), "{texts_sent:?}");
 
     // Any gateway can read it, including one started later.
     let later = at(Kind::Chat, &provider).await;
     let input = json!([item, { "role": "user", "content": "Say figs" }]);
     let response = send(later.post(PATH, &json!({ "model": "mine", "input": input }))).await;
     assert!(!response.headers().contains_key("x-gatewright-dropped"));
-    let told = texts(&provider.seen()[1].json());
-    assert!(told.len() == 2 && told[0].ends_with(SUMMARY) && told[1] == "Say figs", "{told:?}");
+    let texts_sent = texts(&provider.seen()[1].json());
+    assert!(
+        texts_sent.len() == 2 && texts_sent[0].ends_with(SUMMARY) && texts_sent[1] == "Say figs",
+        "{texts_sent:?}"
+    );
 }
 
 #[tokio::test]
@@ -165,14 +168,17 @@ async fn compaction_of_a_stored_response_replaces_its_history() {
 
     let next = json!({ "model": "mine", "previous_response_id": second["id"], "input": "Say figs" });
     let third = server.ask(PATH, &next).await;
-    let told = texts(&provider.seen()[2].json());
-    assert!(told.len() == 2 && told[0].ends_with(SUMMARY) && told[1] == "Say figs", "{told:?}");
+    let texts_sent = texts(&provider.seen()[2].json());
+    assert!(
+        texts_sent.len() == 2 && texts_sent[0].ends_with(SUMMARY) && texts_sent[1] == "Say figs",
+        "{texts_sent:?}"
+    );
 
     let body = json!({ "model": "mine", "previous_response_id": third["id"] });
     let answer = server.ask(COMPACT, &body).await;
     only_item(&answer["output"]);
-    let told = texts(&provider.seen()[3].json());
-    assert!(told[0].ends_with(SUMMARY) && told[1..3] == ["Say figs", "figs"], "{told:?}");
+    let texts_sent = texts(&provider.seen()[3].json());
+    assert!(texts_sent[0].ends_with(SUMMARY) && texts_sent[1..3] == ["Say figs", "figs"], "{texts_sent:?}");
     // The operation stores nothing.
     let path = format!("{PATH}/{}", answer["id"].as_str().expect("an id"));
     assert_eq!(read(server.get(&path)).await.0, 404);

@@ -121,9 +121,9 @@ async fn content_is_kept_only_if_configured_without_secrets_and_only_for_the_adm
     config.content_requests = 2;
     let server = start_with(config).await;
     let ask = async |server: &Server, text: &str| {
-        let mut asked = question(false);
-        asked["messages"][0]["content"] = json!(text);
-        let answer = send(server.post("/v1/chat/completions", &asked)).await;
+        let mut body = question(false);
+        body["messages"][0]["content"] = json!(text);
+        let answer = send(server.post("/v1/chat/completions", &body)).await;
         answer.headers()["x-request-id"].to_str().expect("ASCII").to_owned()
     };
     let content = async |server: &Server, id: &str, key: &str| {
@@ -131,11 +131,11 @@ async fn content_is_kept_only_if_configured_without_secrets_and_only_for_the_adm
     };
     let secret = format!("gw-{}", "x1".repeat(21));
     let first = ask(&server, &format!("a text of mine, {KEY}, {ADMIN}, {secret}, sk-abcdefgh")).await;
-    let (status, told) = content(&server, &first, ADMIN).await;
-    assert_eq!((status, &told["request"]["cut"]), (200, &json!(false)), "{told}");
-    let request = told["request"]["text"].as_str().expect("a text");
+    let (status, content_answer) = content(&server, &first, ADMIN).await;
+    assert_eq!((status, &content_answer["request"]["cut"]), (200, &json!(false)), "{content_answer}");
+    let request = content_answer["request"]["text"].as_str().expect("a text");
     assert!(request.contains("a text of mine, [redacted], [redacted], [redacted], [redacted]"), "{request}");
-    let response = told["response"]["text"].as_str().expect("a text");
+    let response = content_answer["response"]["text"].as_str().expect("a text");
     assert!(response.contains("you said [redacted]"), "{response}");
     assert_eq!(content(&server, &first, KEY).await.0, 401);
     assert_eq!(content(&server, "req_other", ADMIN).await.0, 404);
@@ -146,19 +146,19 @@ async fn content_is_kept_only_if_configured_without_secrets_and_only_for_the_adm
     let second = ask(&server, "more").await;
     let (_, all) = read(server.bare(Method::GET, "/admin/requests").bearer_auth(ADMIN)).await;
     assert_eq!(all["content_requests"], 2);
-    let kept = |id: &str| {
+    let is_listed = |id: &str| {
         let listed = all["under_way"].as_array().into_iter().chain(all["recent"].as_array()).flatten();
         listed.filter(|request| request["id"] == *id).any(|request| request["content"] == true)
     };
-    assert!(kept(&first) && kept(&second) && !all.to_string().contains("of mine"), "{all}");
+    assert!(is_listed(&first) && is_listed(&second) && !all.to_string().contains("of mine"), "{all}");
     ask(&server, "and more").await;
     assert_eq!(content(&server, &first, ADMIN).await.0, 404);
     assert_eq!(content(&server, &second, ADMIN).await.0, 200);
 
     let id = ask(&plain, "a text of mine").await;
-    let (status, told) = content(&plain, &id, ADMIN).await;
-    let why = told["error"]["message"].as_str().expect("a message");
-    assert!(status == 404 && why.contains("observe.content_requests"), "{told}");
+    let (status, content_answer) = content(&plain, &id, ADMIN).await;
+    let why = content_answer["error"]["message"].as_str().expect("a message");
+    assert!(status == 404 && why.contains("observe.content_requests"), "{content_answer}");
 }
 
 #[tokio::test]
@@ -235,13 +235,13 @@ async fn task_list_requires_the_admin_key_and_contains_no_prompts() {
         ..Config::default()
     })
     .await;
-    let (receiver, _told) = crate::webhooks::receiver(0).await;
-    let asked =
+    let (receiver, _received) = crate::webhooks::receiver(0).await;
+    let request =
         json!({ "model": "video_model_3", "prompt": "a river of mine", "duration": 3, "resolution": "720p" });
     let submit = async |prompt: &str| {
-        let mut asked = asked.clone();
-        (asked["prompt"], asked["webhook_url"]) = (json!(prompt), json!(receiver));
-        server.ask("/v1/videos/generations", &asked).await["id"].clone()
+        let mut request = request.clone();
+        (request["prompt"], request["webhook_url"]) = (json!(prompt), json!(receiver));
+        server.ask("/v1/videos/generations", &request).await["id"].clone()
     };
     let (made, failed) = (submit("a river of mine").await, submit("[fail: no rivers today] of mine").await);
     let output = finished(&server, &made).await["output"]["url"].as_str().expect("an address").to_owned();
@@ -257,13 +257,13 @@ async fn task_list_requires_the_admin_key_and_contains_no_prompts() {
     for (id, status, problem) in
         [(&made, "completed", Value::Null), (&failed, "failed", json!("no rivers today"))]
     {
-        let (_, told) =
+        let (_, task_answer) =
             read(server.get(&format!("/v1/videos/generations/{}", id.as_str().expect("an id")))).await;
         let task = seen(id);
         assert!(task["ended"].as_u64() >= task["created"].as_u64(), "{task}");
         let expected = json!({
             "id": id, "key": "default", "model": "video_model_3", "status": status,
-            "created": told["created"], "ended": task["ended"], "problem": problem,
+            "created": task_answer["created"], "ended": task["ended"], "problem": problem,
         });
         assert_eq!(*task, expected);
         let (_, some) = read(admin(Method::GET, &format!("?status={status}"))).await;
@@ -300,9 +300,9 @@ async fn report_page_equals_the_report_command_output() {
 #[tokio::test]
 async fn report_page_requires_a_key_and_enforces_bounds() {
     let server = start_with(Config { max_body_bytes: 64 * 1024, ..Config::default() }).await;
-    let asked = json!({ "report": REPORT });
-    assert_eq!(read(server.bare(Method::POST, "/console/report").json(&asked)).await.0, 401);
-    let page = server.ask("/console/report", &asked).await;
+    let body = json!({ "report": REPORT });
+    assert_eq!(read(server.bare(Method::POST, "/console/report").json(&body)).await.0, 401);
+    let page = server.ask("/console/report", &body).await;
     assert!(page["html"].as_str().expect("a page").contains("Checks and models"));
     let both = server.ask("/console/report", &json!({ "report": REPORT, "before": REPORT })).await;
     assert!(both["html"].as_str().expect("a page").contains("Nothing got worse"));
@@ -317,6 +317,6 @@ async fn report_page_requires_a_key_and_enforces_bounds() {
     let (status, _) = server.refused("/console/report", &json!({ "reports": REPORT })).await;
     assert_eq!(status, 400);
     let cramped = start_with(Config { max_held_bytes: 100, ..Config::default() }).await;
-    let (status, error) = cramped.refused("/console/report", &asked).await;
+    let (status, error) = cramped.refused("/console/report", &body).await;
     assert_eq!((status, &error["error"]["code"]), (503, &json!("server_is_overloaded")));
 }

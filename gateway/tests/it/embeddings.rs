@@ -243,7 +243,9 @@ async fn native_provider_embeds_texts_for_clients_of_the_operation() {
         (400, &json!("input"), 2),
         "{refused}"
     );
-    assert!(refused["error"]["message"].as_str().is_some_and(|said| said.contains("of the kind native")));
+    assert!(
+        refused["error"]["message"].as_str().is_some_and(|message| message.contains("of the kind native"))
+    );
 }
 
 #[tokio::test]
@@ -319,11 +321,11 @@ async fn uncounted_tokens_are_estimated_in_usage() {
     config.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));
     let server = start_with(config).await;
     let answer = server.ask(PATH, &request(&json!("word ".repeat(400)))).await;
-    let told = answer["usage"]["prompt_tokens"].as_u64();
-    assert!((450..600).contains(&told.expect("a count")), "{told:?}");
+    let counted = answer["usage"]["prompt_tokens"].as_u64();
+    assert!((450..600).contains(&counted.expect("a count")), "{counted:?}");
     let row = usage_row(&server, ADMIN).await;
     let numbers = ["input_tokens", "output_tokens", "estimated"].map(|name| row[name].as_u64());
-    assert_eq!(numbers, [told, Some(0), Some(1)], "{row}");
+    assert_eq!(numbers, [counted, Some(0), Some(1)], "{row}");
 }
 
 #[tokio::test]
@@ -361,13 +363,13 @@ async fn embeddings_pass_through_two_gateways() {
     config.models[0].targets[0].model = "embedding_model_1".to_owned();
     let server = start_with(config).await;
     let body = json!({ "input": ["a boat", "a lake"], "dimensions": 3 });
-    let asked = |model: &str| {
+    let body_for = |model: &str| {
         let mut body = body.clone();
         body["model"] = model.into();
         body
     };
     let (direct, passed) =
-        (inner.ask(PATH, &asked("embedding_model_1")).await, server.ask(PATH, &asked("mine")).await);
+        (inner.ask(PATH, &body_for("embedding_model_1")).await, server.ask(PATH, &body_for("mine")).await);
     assert_eq!((&direct["data"], &direct["usage"]), (&passed["data"], &passed["usage"]));
     assert_eq!(passed["model"], "mine");
 }

@@ -79,16 +79,16 @@ async fn kubernetes_manifests_configure_a_gateway_with_all_secrets() {
     let mount = named(&pod["containers"][0]["volumeMounts"], "config");
     assert_eq!(mount["mountPath"].as_str(), Some(MOUNTED.trim_end_matches('/')));
     let sources = named(&pod["volumes"], "config")["projected"]["sources"].clone();
-    let (config_map, kept) = (yaml("kubernetes/config-map.yaml"), yaml("kubernetes/secret.yaml"));
+    let (config_map, secret) = (yaml("kubernetes/config-map.yaml"), yaml("kubernetes/secret.yaml"));
     assert_eq!(sources[0]["configMap"]["name"], config_map["metadata"]["name"]);
-    assert_eq!(sources[1]["secret"]["name"], kept["metadata"]["name"]);
+    assert_eq!(sources[1]["secret"]["name"], secret["metadata"]["name"]);
 
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("secrets")).expect("a folder");
     let mut projected = BTreeSet::new();
     for item in sources[1]["secret"]["items"].as_sequence().expect("a sequence") {
         let (key, path) = (item["key"].as_str().expect("a key"), item["path"].as_str().expect("a path"));
-        assert!(kept["stringData"][key].is_string(), "secret.yaml has no {key}");
+        assert!(secret["stringData"][key].is_string(), "secret.yaml has no {key}");
         fs::write(folder.path().join(path), secret(key)).expect("written");
         projected.insert(path.strip_prefix("secrets/").expect("the folder of secrets").to_owned());
     }
@@ -110,11 +110,12 @@ async fn compose_file_configures_a_gateway_with_all_secrets() {
     let compose = yaml("compose.yaml");
     assert_eq!(texts(&compose["x-gateway"]["secrets"]), named.iter().map(String::as_str).collect());
     let files = |kind: &str| {
-        let kept = compose[kind].as_mapping().expect("a mapping").iter();
-        kept.map(|(name, of)| {
-            (name.as_str().expect("a name").to_owned(), of["file"].as_str().expect("a file").to_owned())
-        })
-        .collect::<Vec<_>>()
+        let entries = compose[kind].as_mapping().expect("a mapping").iter();
+        entries
+            .map(|(name, of)| {
+                (name.as_str().expect("a name").to_owned(), of["file"].as_str().expect("a file").to_owned())
+            })
+            .collect::<Vec<_>>()
     };
     for (name, file) in files("secrets") {
         assert_eq!(file, format!("compose/secrets/{name}"));

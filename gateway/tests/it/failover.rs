@@ -414,9 +414,9 @@ async fn lost_request_is_retried_once_on_a_new_connection_if_configured() {
         let mut repeating = upstream("one", Kind::Chat, &one.url);
         repeating.retry_lost = true;
         let server = start_with(config(vec![repeating])).await;
-        for asked in [1, 3] {
+        for calls in [1, 3] {
             let response = send(server.post(CHAT, &question(false))).await;
-            assert_eq!((response.status().as_u16(), one.count()), (200, asked));
+            assert_eq!((response.status().as_u16(), one.count()), (200, calls));
         }
         // If it is lost on the new connection, too, it fails.
         let (status, _) = server.refused(CHAT, &question(false)).await;
@@ -445,9 +445,9 @@ async fn long_rate_limit_blocks_only_its_model_for_a_minute() {
     let wait: u64 = response.headers()["retry-after"].to_str().expect("ASCII").parse().expect("seconds");
     assert_eq!((response.status().as_u16(), one.count()), (429, 1));
     assert!((1..=60).contains(&wait), "{wait}");
-    let mut asked = question(false);
-    asked["model"] = "other".into();
-    assert_eq!(server.ask(CHAT, &asked).await["choices"][0]["message"]["content"], "other");
+    let mut body = question(false);
+    body["model"] = "other".into();
+    assert_eq!(server.ask(CHAT, &body).await["choices"][0]["message"]["content"], "other");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ async fn provider() -> Scripted {
     Scripted::start([json_answer(200, &completion("well"))]).await
 }
 
-fn asking(model: &str) -> Value {
+fn body_for(model: &str) -> Value {
     let mut body = question(false);
     body["model"] = model.into();
     body
@@ -51,11 +51,11 @@ async fn faults_cannot_be_injected_into_provider_responses() {
     let server = start_mixed(&provider).await;
     for fault in ["status=503", "wrong_model=zzz", "nothing-known"] {
         for model in ["mine", "my~model", "both"] {
-            let (status, body) = read(server.post(CHAT, &asking(model)).header(FAULT_HEADER, fault)).await;
+            let (status, body) = read(server.post(CHAT, &body_for(model)).header(FAULT_HEADER, fault)).await;
             let error = &body["error"];
             assert_eq!((status, &error["param"]), (400, &json!(FAULT_HEADER)), "{model} {fault}: {body}");
-            assert!(error["message"].as_str().is_some_and(|told| told.contains("simulator")), "{body}");
-            let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~{fault}")))).await;
+            assert!(error["message"].as_str().is_some_and(|message| message.contains("simulator")), "{body}");
+            let (status, body) = read(server.post(CHAT, &body_for(&format!("{model}~{fault}")))).await;
             assert_eq!((status, &body["error"]["param"]), (400, &json!("model")), "{model} {fault}: {body}");
         }
     }
@@ -71,11 +71,11 @@ async fn simulated_models_fail_while_providers_do_not() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     for model in ["sim", "simulated", "sim~two"] {
-        let asked = server.post(CHAT, &asking(model)).header(FAULT_HEADER, "status=503");
-        assert_eq!(read(asked).await.0, 503, "{model}");
-        let named = server.ask(CHAT, &asking(&format!("{model}~wrong_model=x~y"))).await;
+        let request = server.post(CHAT, &body_for(model)).header(FAULT_HEADER, "status=503");
+        assert_eq!(read(request).await.0, 503, "{model}");
+        let named = server.ask(CHAT, &body_for(&format!("{model}~wrong_model=x~y"))).await;
         assert_eq!(named["model"], "x~y", "{model}");
-        let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~explode")))).await;
+        let (status, body) = read(server.post(CHAT, &body_for(&format!("{model}~explode")))).await;
         assert_eq!((status, &body["error"]["param"]), (400, &json!("model")), "{body}");
     }
     // The last of duplicate members counts, as it does for the operation.
@@ -94,12 +94,12 @@ async fn simulated_models_fail_while_providers_do_not() {
 async fn model_id_with_a_tilde_is_served_verbatim() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
-    let answer = server.ask(CHAT, &asking("my~model")).await;
+    let answer = server.ask(CHAT, &body_for("my~model")).await;
     assert_eq!(answer["model"], "my~model");
-    assert_eq!(server.ask(CHAT, &asking("sim~two")).await["model"], "sim~two");
+    assert_eq!(server.ask(CHAT, &body_for("sim~two")).await["model"], "sim~two");
     assert_eq!(read(server.get("/v1/models/my~model")).await.1["id"], "my~model");
     // The next gateway applies the faults in the model name that it gets.
-    server.ask(CHAT, &asking("hop")).await;
+    server.ask(CHAT, &body_for("hop")).await;
     let models: Vec<Value> = provider.seen().iter().map(|seen| seen.json()["model"].clone()).collect();
     assert_eq!(models, [json!("theirs"), json!("theirs~status=503")]);
 }
@@ -113,9 +113,9 @@ async fn request_without_a_model_may_fail_only_in_a_pure_simulator() {
     let (status, body) = read(server.get("/v1/models").header(FAULT_HEADER, "status=503")).await;
     assert_eq!((status, &body["error"]["param"]), (400, &json!(FAULT_HEADER)), "{body}");
     // No such model exists, and that is the error returned.
-    let (status, body) = read(server.post(CHAT, &asking("nope~status=503"))).await;
+    let (status, body) = read(server.post(CHAT, &body_for("nope~status=503"))).await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");
-    let (status, _) = read(server.post(CHAT, &asking("nope")).header(FAULT_HEADER, "status=503")).await;
+    let (status, _) = read(server.post(CHAT, &body_for("nope")).header(FAULT_HEADER, "status=503")).await;
     assert_eq!(status, 404);
     let (status, _) = read(server.post(CHAT, &json!({})).header(FAULT_HEADER, "status=503")).await;
     assert_eq!(status, 400);
@@ -129,7 +129,7 @@ async fn scoped_key_gets_403_for_every_other_model() {
     let made = server.bare(Method::POST, "/admin/keys").bearer_auth(ADMIN).json(&new);
     let key = read(made).await.1["secret"].as_str().expect("a secret").to_owned();
     let status = async |model: &str| {
-        let request = server.bare(Method::POST, CHAT).bearer_auth(&key).json(&asking(model));
+        let request = server.bare(Method::POST, CHAT).bearer_auth(&key).json(&body_for(model));
         read(request.header(FAULT_HEADER, "status=503")).await.0
     };
     assert_eq!(status("sim").await, 503);

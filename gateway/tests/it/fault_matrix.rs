@@ -126,8 +126,8 @@ async fn go_through(speaks: Protocol) {
             for (number, (what, steps, expected)) in faults(spoken, stream).into_iter().enumerate() {
                 bad.then(steps);
                 let here = format!("{client:?} at {speaks:?}, stream: {stream}, upstream: {what}");
-                is_told(&server, client, stream, number, expected, &here).await;
-                is_helped(&server, client, stream, number, &here).await;
+                assert_error(&server, client, stream, number, expected, &here).await;
+                assert_failover(&server, client, stream, number, &here).await;
             }
         }
     }
@@ -143,7 +143,7 @@ pub(crate) fn well(spoken: Protocol, stream: bool) -> Vec<Step> {
 }
 
 /// Without another upstream, the client gets an error in its protocol.
-pub(crate) async fn is_told(
+pub(crate) async fn assert_error(
     server: &Server,
     client: Protocol,
     stream: bool,
@@ -154,28 +154,34 @@ pub(crate) async fn is_told(
     let (path, body) = client.request(&model(client, fault, false), stream);
     let response = send(server.post(&path, &body)).await;
     let status = response.status().as_u16();
-    let told: Value = response.json().await.unwrap_or_else(|error| panic!("{here}: {error}"));
+    let error: Value = response.json().await.unwrap_or_else(|error| panic!("{here}: {error}"));
     // The native protocol has no 502.
     let expected = if client == Protocol::Native && expected == 502 { 503 } else { expected };
-    assert_eq!(status, expected, "{here}: {told}");
-    assert!(client.is_error(&told), "{here}: {told}");
+    assert_eq!(status, expected, "{here}: {error}");
+    assert!(client.is_error(&error), "{here}: {error}");
 }
 
 /// With another working upstream, the client gets its answer.
-pub(crate) async fn is_helped(server: &Server, client: Protocol, stream: bool, fault: usize, here: &str) {
+pub(crate) async fn assert_failover(
+    server: &Server,
+    client: Protocol,
+    stream: bool,
+    fault: usize,
+    here: &str,
+) {
     let (path, body) = client.request(&model(client, fault, true), stream);
     let response = send(server.post(&path, &body)).await;
     assert_eq!(response.status(), 200, "{here}: no other upstream helped");
     assert_eq!(response.headers()["x-gatewright-upstream"], "good", "{here}");
     let text = response.text().await.expect("a body");
-    let told = if stream {
+    let text_received = if stream {
         assert_eq!(client.end(&text), End::Success, "{here}: {text}");
         text_of(client, &events(&text))
     } else {
         let answer: Value = serde_json::from_str(&text).expect("JSON");
         client.text(&answer).unwrap_or_default().to_owned()
     };
-    assert_eq!(told, TEXT, "{here}: {text}");
+    assert_eq!(text_received, TEXT, "{here}: {text}");
 }
 
 #[tokio::test]
@@ -216,11 +222,11 @@ impl Framing {
             Self::Close => "\r\n".to_owned(),
         };
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\nconnection: close\r\n{head}");
-        let (mut wire, mut told) = (Vec::new(), 0);
+        let (mut wire, mut sent) = (Vec::new(), 0);
         let mut send = |text: &str, is_body: bool| {
             for byte in text.bytes() {
-                told += usize::from(is_body);
-                wire.push((byte, told));
+                sent += usize::from(is_body);
+                wire.push((byte, sent));
             }
         };
         send(&head, false);
@@ -262,7 +268,7 @@ struct Death {
     sends: Vec<u8>,
     by: Step,
     /// Number of body bytes before it.
-    told: usize,
+    body_sent: usize,
     /// The head was incomplete.
     is_headless: bool,
     /// The whole response has arrived, though perhaps not all bytes.
@@ -276,7 +282,7 @@ fn deaths(spoken: Protocol, form: Form, framing: Framing, by: &Step) -> Vec<Deat
     let (wire, head) = framing.wire(media_type, &body);
     let (whole_from, ended_from) = form.ends(spoken);
     let death = |at: usize| {
-        let told = if at == 0 { 0 } else { wire[at - 1].1 };
+        let body_sent = if at == 0 { 0 } else { wire[at - 1].1 };
         // Whether HTTP treats the end of the connection as the end of the response, or the response has ended before.
         let may_end = match framing {
             Framing::Close => matches!(by, Step::Close) && at >= head,
@@ -285,9 +291,9 @@ fn deaths(spoken: Protocol, form: Form, framing: Framing, by: &Step) -> Vec<Deat
         Death {
             sends: wire[..at].iter().map(|(byte, _)| *byte).collect(),
             by: by.clone(),
-            told,
+            body_sent,
             is_headless: at < head,
-            is_end: (may_end && told >= whole_from) || told >= ended_from,
+            is_end: (may_end && body_sent >= whole_from) || body_sent >= ended_from,
             here: format!("{framing:?}, {by:?} behind {at} of {} bytes, {head} of them the head", wire.len()),
         }
     };
@@ -336,21 +342,21 @@ impl Form {
         }
         if self == Self::Document {
             let answer: Value = serde_json::from_str(text).unwrap_or_default();
-            let told = client.text(&answer).map(str::to_owned);
-            return (if told.is_some() { End::Success } else { End::Nothing }, told.unwrap_or_default());
+            let text = client.text(&answer).map(str::to_owned);
+            return (if text.is_some() { End::Success } else { End::Nothing }, text.unwrap_or_default());
         }
         // An unclosed array is no success for any client, but an end without an error.
         let Ok(documents) = serde_json::from_str::<Vec<Value>>(text) else {
             return (End::Nothing, String::new());
         };
-        let told = documents.iter().filter_map(|document| client.text(document)).collect();
+        let text = documents.iter().filter_map(|document| client.text(document)).collect();
         let last = documents.last().unwrap_or(&Value::Null);
         let end = match (last["candidates"][0]["finishReason"].is_string(), client.is_error(last)) {
             (true, false) => End::Success,
             (false, true) => End::Failure,
             _ => End::Nothing,
         };
-        (end, told)
+        (end, text)
     }
 }
 
@@ -390,7 +396,7 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
     }
     let upstreams = vec![one];
     let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
-    let asked = deaths.iter().enumerate().map(async |(number, death)| {
+    let requests = deaths.iter().enumerate().map(async |(number, death)| {
         let here = format!("{client:?} ({form:?}) at {speaks:?}: {}", death.here);
         let (path, body) = client.request(&format!("at-{number}"), form != Form::Document);
         let response = send(server.post(form.path(&path), &body)).await;
@@ -405,19 +411,19 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
             };
             assert_eq!(status, expected, "{here}: {text}");
             assert!(!death.is_end, "{here}: {text}");
-            let told: Value = serde_json::from_str(&text).expect("JSON");
-            assert!(client.is_error(&told), "{here}: {text}");
+            let error: Value = serde_json::from_str(&text).expect("JSON");
+            assert!(client.is_error(&error), "{here}: {text}");
             return;
         }
         assert!(!death.is_headless, "{here}: {text}");
         let expected = if death.is_end { End::Success } else { End::Failure };
-        let (end, told) = form.read(client, &text);
+        let (end, text_received) = form.read(client, &text);
         assert_eq!(end, expected, "{here}: {text}");
         if death.is_end {
-            assert_eq!(told, TEXT, "{here}: {text}");
+            assert_eq!(text_received, TEXT, "{here}: {text}");
         }
     });
-    stream::iter(asked).for_each_concurrent(AT_ONCE, |asking| asking).await;
+    stream::iter(requests).for_each_concurrent(AT_ONCE, |request| request).await;
     assert_eq!(scripted.count(), deaths.len(), "each case ran once");
 }
 
@@ -431,8 +437,9 @@ async fn die_everywhere(speaks: Protocol, ways: &[(Framing, Step)], step: usize)
         let ends = [form.ends(spoken).0, form.body(spoken).1.len()];
         let here = ways.iter().enumerate().flat_map(|(way, (framing, by))| {
             deaths(spoken, form, *framing, by).into_iter().filter(move |death| {
-                let at = if death.is_headless { death.sends.len() } else { death.told };
-                at % (ways.len() * step) == way * step || ends.iter().any(|end| end.abs_diff(death.told) <= 8)
+                let at = if death.is_headless { death.sends.len() } else { death.body_sent };
+                at % (ways.len() * step) == way * step
+                    || ends.iter().any(|end| end.abs_diff(death.body_sent) <= 8)
             })
         });
         die_again_and_again(client, form, speaks, here.collect()).await;

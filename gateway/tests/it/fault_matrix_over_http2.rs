@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::callers::{End, Protocol, TEXT};
 use crate::client_disconnects::{is_given_up, leave, posted};
-use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start, well};
+use crate::fault_matrix::{AT_ONCE, Form, assert_error, assert_failover, ended_from, start, well};
 use crate::support::{Event, send, start_with, stride};
 use crate::upstreams::{Scripted, Seen, config, upstream};
 
@@ -371,8 +371,8 @@ async fn go_through(folder: &Path, speaks: Protocol) {
                 *next.lock().expect("no panic") = Some(act);
                 let here =
                     format!("{client:?} at {speaks:?} over HTTP/2, stream: {stream}, upstream: {what}");
-                is_told(&server, client, stream, number, expected, &here).await;
-                is_helped(&server, client, stream, number, &here).await;
+                assert_error(&server, client, stream, number, expected, &here).await;
+                assert_failover(&server, client, stream, number, &here).await;
             }
         }
     }
@@ -439,7 +439,7 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
     });
     let upstreams = vec![upstream("one", speaks.kind(), &url)];
     let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
-    let asked = deaths.iter().enumerate().map(async |(number, (at, ending))| {
+    let requests = deaths.iter().enumerate().map(async |(number, (at, ending))| {
         let here = format!("{client:?} ({form:?}) at {speaks:?}: {ending:?} behind {at} bytes");
         let (path, body) = client.request(&format!("at-{number}"), true);
         let response = send(server.post(form.path(&path), &body)).await;
@@ -450,17 +450,17 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
             // Nothing was sent. The native protocol has no 502.
             assert_eq!(status, if client == Protocol::Native { 503 } else { 502 }, "{here}: {text}");
             assert!(!is_end, "{here}: {text}");
-            let told: Value = serde_json::from_str(&text).expect("JSON");
-            assert!(client.is_error(&told), "{here}: {text}");
+            let error: Value = serde_json::from_str(&text).expect("JSON");
+            assert!(client.is_error(&error), "{here}: {text}");
             return;
         }
-        let (end, told) = form.read(client, &text);
+        let (end, text_received) = form.read(client, &text);
         assert_eq!(end, if is_end { End::Success } else { End::Failure }, "{here}: {text}");
         if is_end {
-            assert_eq!(told, TEXT, "{here}: {text}");
+            assert_eq!(text_received, TEXT, "{here}: {text}");
         }
     });
-    stream::iter(asked).for_each_concurrent(AT_ONCE, |asking| asking).await;
+    stream::iter(requests).for_each_concurrent(AT_ONCE, |request| request).await;
 }
 
 #[tokio::test]
@@ -529,9 +529,9 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
             ("within an event", true, started(&events[..cut + 9]), true),
             ("within a whole answer", false, document, false),
         ];
-        for (what, streams, act, hears) in stages {
+        for (what, streams, act, expects_data) in stages {
             let (leaving, mut left) = mpsc::unbounded_channel();
-            let (asking, mut asked) = mpsc::unbounded_channel();
+            let (asking, mut request_seen) = mpsc::unbounded_channel();
             let script = move |_: &Seen| {
                 asking.send(()).expect("a test");
                 act.clone()
@@ -544,8 +544,8 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
                     let address = server.url.trim_start_matches("http://");
                     let mut socket = TcpStream::connect(address).await.expect("a connection");
                     socket.write_all(posted(&path, &body).as_bytes()).await.expect("sent");
-                    asked.recv().await.expect("a request");
-                    if hears {
+                    request_seen.recv().await.expect("a request");
+                    if expects_data {
                         assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
                     }
                     let leaving = leave(socket, resets);

@@ -23,7 +23,7 @@ async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
     let mut socket = connect(server).await;
     socket.set_nodelay(true).expect("set");
     socket.write_all(whole.as_bytes()).await.expect("sent");
-    let mut said = Vec::new();
+    let mut response = Vec::new();
     let mut count = 0;
     let started = Instant::now();
     for drop in drops.iter().cycle() {
@@ -33,12 +33,12 @@ async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
         }
         count += 1;
         // The response ends with the connection.
-        let read = tokio::time::timeout(Duration::from_millis(20), socket.read_buf(&mut said)).await;
+        let read = tokio::time::timeout(Duration::from_millis(20), socket.read_buf(&mut response)).await;
         if matches!(read, Ok(Ok(0) | Err(_))) {
             break;
         }
     }
-    (String::from_utf8_lossy(&said).into_owned(), count)
+    (String::from_utf8_lossy(&response).into_owned(), count)
 }
 
 #[tokio::test]
@@ -54,10 +54,11 @@ async fn dripping_request_times_out_like_a_stalled_one() {
     let head = format!(
         "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n"
     );
-    let (said, _) = drip(&server, &format!("{head}content-length: 100000\r\n\r\n{{"), b" ").await;
-    assert!(said.starts_with("HTTP/1.1 408") && said.contains("request_timeout"), "{said}");
-    let (said, _) = drip(&server, &format!("{head}transfer-encoding: chunked\r\n\r\n"), b"1\r\n \r\n").await;
-    assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+    let (response, _) = drip(&server, &format!("{head}content-length: 100000\r\n\r\n{{"), b" ").await;
+    assert!(response.starts_with("HTTP/1.1 408") && response.contains("request_timeout"), "{response}");
+    let (response, _) =
+        drip(&server, &format!("{head}transfer-encoding: chunked\r\n\r\n"), b"1\r\n \r\n").await;
+    assert!(response.starts_with("HTTP/1.1 408"), "{response}");
 }
 
 #[tokio::test]
@@ -95,10 +96,10 @@ async fn undecodable_or_oversized_compressed_body_is_rejected() {
              connection: close\r\ntransfer-encoding: {coding}\r\n\r\n5\r\n\u{1f}\u{b}abc\r\n0\r\n\r\n"
         );
         socket.write_all(head.as_bytes()).await.expect("sent");
-        let mut said = String::new();
-        let read = tokio::time::timeout(PATIENCE, socket.read_to_string(&mut said)).await;
+        let mut response = String::new();
+        let read = tokio::time::timeout(PATIENCE, socket.read_to_string(&mut response)).await;
         _ = read.expect("an end");
-        assert!(said.starts_with("HTTP/1.1 4"), "{coding}: {said}");
+        assert!(response.starts_with("HTTP/1.1 4"), "{coding}: {response}");
     }
     assert_eq!(scripted.count(), 0);
 }
@@ -126,8 +127,8 @@ async fn endless_upstream_response_is_abandoned() {
         let mut one = upstream("one", Kind::Chat, &scripted.url);
         one.timeout = PATIENCE;
         let server = start_with(config(vec![one])).await;
-        let (told, answer) = server.refused(CHAT, &question(false)).await;
-        assert_eq!(told, status, "{what}: {answer}");
+        let (got, answer) = server.refused(CHAT, &question(false)).await;
+        assert_eq!(got, status, "{what}: {answer}");
         // It is cancelled while it sends.
         scripted.left().await;
     }

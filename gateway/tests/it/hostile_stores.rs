@@ -34,7 +34,7 @@ const fn words(name: &'static str, first: &'static str, endless: &'static str) -
     Words { name, first, endless }
 }
 
-async fn say(socket: &mut TcpStream, first: &str, endless: &str) -> std::io::Result<()> {
+async fn write_reply(socket: &mut TcpStream, first: &str, endless: &str) -> std::io::Result<()> {
     socket.write_all(first.as_bytes()).await?;
     let block = endless.repeat(16 * 1024 / endless.len().max(1));
     while !block.is_empty() {
@@ -59,7 +59,7 @@ const REPLIES: [Words; 15] = [
     words("nothing", "$-1\r\n", ""),
     words("another place", "-MOVED 1 192.0.2.1:6379\r\n", ""),
     words("no script, again and again", "-NOSCRIPT No matching script.\r\n", ""),
-    words("more than was asked", "", "+OK\r\n"),
+    words("more than was requested", "", "+OK\r\n"),
 ];
 
 /// A server of counters that greets as it should, and replies to scripts with these words.
@@ -74,12 +74,12 @@ async fn counters(reply: Words) -> String {
                     let commands = String::from_utf8_lossy(&received[..length]).into_owned();
                     let is_script = commands.contains("EVAL");
                     let count = commands.split("\r\n").filter(|line| line.starts_with('*')).count();
-                    let said = if is_script {
-                        say(&mut socket, reply.first, reply.endless).await
+                    let written = if is_script {
+                        write_reply(&mut socket, reply.first, reply.endless).await
                     } else {
                         socket.write_all("+OK\r\n".repeat(count).as_bytes()).await
                     };
-                    if said.is_err() {
+                    if written.is_err() {
                         return;
                     }
                 }
@@ -97,7 +97,7 @@ async fn create(server: &Server, limits: Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_counters_reply_requests_are_served() {
+async fn requests_are_served_with_hostile_counters() {
     let upstream = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let before = memory("VmRSS");
     for reply in REPLIES {
@@ -113,8 +113,8 @@ async fn whatever_the_counters_reply_requests_are_served() {
         let secret = create(&server, json!({ "requests_per_minute": 1000 })).await;
         for _ in 0..20 {
             let started = Instant::now();
-            let asked = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
-            let (status, answer) = read(asked.json(&question(false))).await;
+            let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
+            let (status, answer) = read(request.json(&question(false))).await;
             assert_eq!(status, 200, "{}: {answer}", reply.name);
             assert!(started.elapsed() < PATIENCE, "{}: {:?}", reply.name, started.elapsed());
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -162,7 +162,7 @@ const ANSWERS: [Words; 11] = [
     ),
 ];
 
-/// A service that takes any file, and answers whoever asks for one. Gives its address.
+/// A service that takes any file, and serves any. Returns its address.
 async fn bucket(answer: Words, elsewhere: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -200,7 +200,7 @@ async fn serve_bucket(mut socket: TcpStream, answer: Words, elsewhere: String) -
             continue;
         }
         let first = answer.first.replace("{elsewhere}", &elsewhere).replace("{fields}", FIELDS);
-        say(&mut socket, &first, answer.endless).await?;
+        write_reply(&mut socket, &first, answer.endless).await?;
         if answer.first.contains("connection: close") || !answer.first.starts_with("HTTP") {
             return Ok(());
         }
@@ -208,7 +208,7 @@ async fn serve_bucket(mut socket: TcpStream, answer: Words, elsewhere: String) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_a_bucket_answers_is_told_and_its_key_goes_nowhere_else() {
+async fn hostile_bucket_answers_are_reported_and_its_key_goes_nowhere_else() {
     let stranger = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let elsewhere = format!("http://localhost:{}/", stranger.local_addr().expect("an address").port());
     let met = Arc::new(AtomicUsize::new(0));
@@ -235,12 +235,12 @@ async fn whatever_a_bucket_answers_is_told_and_its_key_goes_nowhere_else() {
         let started = Instant::now();
         let response = send(server.bare(Method::GET, path)).await;
         let status = response.status().as_u16();
-        let told = tokio::time::timeout(PATIENCE, response.text()).await;
-        let told = told.unwrap_or_else(|_| panic!("{}: {status} without an end", answer.name));
-        // A file that has begun can only be cut.
-        assert!(status == 503 || (status == 200 && told.is_err()), "{}: {status}, {told:?}", answer.name);
-        let told = told.unwrap_or_default();
-        assert!(!told.contains(SECRET) && told.len() < 10_000, "{}: {told}", answer.name);
+        let text = tokio::time::timeout(PATIENCE, response.text()).await;
+        let text = text.unwrap_or_else(|_| panic!("{}: {status} without an end", answer.name));
+        // Once the file has started, it can only be cut off.
+        assert!(status == 503 || (status == 200 && text.is_err()), "{}: {status}, {text:?}", answer.name);
+        let text = text.unwrap_or_default();
+        assert!(!text.contains(SECRET) && text.len() < 10_000, "{}: {text}", answer.name);
         assert!(started.elapsed() < PATIENCE, "{}: {:?}", answer.name, started.elapsed());
         assert_eq!(send(server.bare(Method::GET, "/health/live")).await.status(), 200, "{}", answer.name);
     }

@@ -1,6 +1,6 @@
-//! Upstreams that break HTTP, or exploit it (3): whoever asks is told, the gateway keeps little of it in memory and serves
-//! others meanwhile, and the next request to the same upstream is answered. The vectors are those that the clients of all
-//! languages share.
+//! Upstreams that break HTTP, or exploit it (3): the client gets an error, the gateway holds little of the response in memory
+//! and serves others meanwhile, and the next request to the same upstream succeeds. The clients of all languages share these
+//! vectors.
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
@@ -55,7 +55,7 @@ async fn outcome(server: &Server, stream: bool, here: &str) -> Option<&'static s
     Some(if status == 504 { "timeout" } else { "failed" })
 }
 
-async fn is_told_and_the_next_is_answered(case: Case, tls: Option<TlsAcceptor>) {
+async fn gets_an_error_and_the_next_request_succeeds(case: Case, tls: Option<TlsAcceptor>) {
     let Case { name, stream, outcome: expected, next, .. } = case.clone();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://localhost:{}/v1", hostile_server::start(case, tls).await);
@@ -92,7 +92,7 @@ async fn is_told_and_the_next_is_answered(case: Case, tls: Option<TlsAcceptor>) 
 async fn hostile_http1_upstream_fails_one_request_and_the_next_succeeds() {
     let before = memory("VmRSS");
     for case in hostile_server::cases("http1") {
-        is_told_and_the_next_is_answered(case, None).await;
+        gets_an_error_and_the_next_request_succeeds(case, None).await;
     }
     let growth = memory("VmHWM").saturating_sub(before);
     assert!(growth < MAX_GROWTH, "{growth} KiB");
@@ -105,7 +105,7 @@ async fn hostile_http2_upstream_fails_one_request_and_the_next_succeeds() {
     let tls = acceptor(&folder);
     let before = memory("VmRSS");
     for case in hostile_server::cases("http2") {
-        is_told_and_the_next_is_answered(case, Some(tls.clone())).await;
+        gets_an_error_and_the_next_request_succeeds(case, Some(tls.clone())).await;
     }
     let growth = memory("VmHWM").saturating_sub(before);
     assert!(growth < MAX_GROWTH, "{growth} KiB");

@@ -104,12 +104,12 @@ async fn file_of_a_disconnected_image_request_is_still_recorded() {
     let model = catalog::IMAGE_MODELS[0];
     let size = model.sizes.and_then(|sizes| sizes.first()).unwrap_or(&"256x256");
     let body = json!({ "model": model.id, "prompt": "a lighthouse", "size": size });
-    let asking = tokio::spawn(server.post(PATH, &body).send());
+    let drawing = tokio::spawn(server.post(PATH, &body).send());
     let written = || std::fs::read_dir(folder.path().join("files")).expect("a folder").count() > 0;
-    while !written() && !asking.is_finished() {
+    while !written() && !drawing.is_finished() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    asking.abort();
+    drawing.abort();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     sqlx::query("COMMIT").execute(&mut database).await.expect("the lock is released");
     let started = std::time::Instant::now();

@@ -41,14 +41,15 @@ impl Form {
     fn check(self, client: Protocol, text: &str, here: &str) {
         match self {
             Self::Events => {
-                let told = text.replace(": ping\n\n", "");
-                assert_eq!(client.end(&told), End::Success, "{here}: {text}");
-                assert_eq!(text_of(client, &events(&told)), TEXT, "{here}: {text}");
+                let without_pings = text.replace(": ping\n\n", "");
+                assert_eq!(client.end(&without_pings), End::Success, "{here}: {text}");
+                assert_eq!(text_of(client, &events(&without_pings)), TEXT, "{here}: {text}");
             }
             Self::Array => {
                 let documents: Vec<Value> = serde_json::from_str(text).expect("an array");
-                let told: String = documents.iter().filter_map(|document| client.text(document)).collect();
-                assert_eq!(told, TEXT, "{here}: {text}");
+                let text_received: String =
+                    documents.iter().filter_map(|document| client.text(document)).collect();
+                assert_eq!(text_received, TEXT, "{here}: {text}");
             }
         }
     }
@@ -137,7 +138,7 @@ async fn ask(server: &Server, client: Protocol, form: Form, more: &[(&str, Value
     socket
 }
 
-async fn asked(scripted: &Scripted) {
+async fn until_called(scripted: &Scripted) {
     while scripted.count() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -162,7 +163,7 @@ async fn first_sign(
     more: &[(&str, Value)],
 ) -> (TcpStream, String) {
     let mut socket = ask(server, client, form, more).await;
-    asked(scripted).await;
+    until_called(scripted).await;
     tokio::time::pause();
     let mut got = String::new();
     while !got.ends_with(form.sign()) {
@@ -189,23 +190,23 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Sil
     while silent == Silent::Midway && !got.contains("hel") {
         read(&mut socket, &mut got).await;
     }
-    asked(&scripted).await;
+    until_called(&scripted).await;
     // From here on, time passes only while all tasks wait.
     tokio::time::pause();
     let mut since = Instant::now();
     for number in 0..3 {
-        let mut said = String::new();
-        while !said.ends_with(form.sign()) {
-            read(&mut socket, &mut said).await;
+        let mut line = String::new();
+        while !line.ends_with(form.sign()) {
+            read(&mut socket, &mut line).await;
         }
         let silence = since.elapsed();
         since = Instant::now();
         assert!(silence + SLACK >= INTERVAL && silence <= INTERVAL + SLACK, "{here}: {silence:?}");
         // The head arrives with the first keep-alive, before the upstream's response.
         let is_first = silent != Silent::Midway && number == 0;
-        let head = if is_first { said.find("\r\n\r\n").expect("a head") + 4 } else { 0 };
-        assert_eq!(&said[head..], form.sign(), "{here}");
-        got += &said;
+        let head = if is_first { line.find("\r\n\r\n").expect("a head") + 4 } else { 0 };
+        assert_eq!(&line[head..], form.sign(), "{here}");
+        got += &line;
     }
     tokio::time::resume();
     gate.close();
@@ -269,21 +270,21 @@ async fn dropped_members_are_reported_in_a_comment_after_a_keep_alive() {
         let more: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), Value::Bool(true))).collect();
         let (mut socket, got) = first_sign(&server, &upstream, client, form, &more).await;
         gate.close();
-        let told = rest(&mut socket, got, &here).await;
-        let comments: Vec<&str> = told.lines().filter(|line| line.starts_with(": dropped ")).collect();
+        let body = rest(&mut socket, got, &here).await;
+        let comments: Vec<&str> = body.lines().filter(|line| line.starts_with(": dropped ")).collect();
         if form == Form::Array {
-            assert!(comments.is_empty(), "{here}: {told}");
-            form.check(client, &told, &here);
+            assert!(comments.is_empty(), "{here}: {body}");
+            form.check(client, &body, &here);
             continue;
         }
-        let [comment] = comments[..] else { panic!("{here}: {told}") };
+        let [comment] = comments[..] else { panic!("{here}: {body}") };
         let is_plain =
             comment.starts_with(": dropped /future-") && comment.contains("%0A%0Adata:%20x, /future-");
         assert!(is_plain, "{here}: {comment}");
         assert!(comment.ends_with(" more") && comment.len() < 2100, "{here}: {comment}");
         // Before the first event.
-        assert!(told.starts_with(&format!(": ping\n\n{comment}\n\n")), "{here}: {told}");
-        form.check(client, &told.replace(&format!("{comment}\n\n"), ""), &here);
+        assert!(body.starts_with(&format!(": ping\n\n{comment}\n\n")), "{here}: {body}");
+        form.check(client, &body.replace(&format!("{comment}\n\n"), ""), &here);
     }
 }
 
@@ -295,23 +296,23 @@ async fn error_after_a_keep_alive_is_sent_in_the_stream() {
             let here = format!("{client:?} ({form:?}), {status}");
             let gate = Arc::new(Semaphore::new(0));
             let mut steps = vec![Step::Gate(Arc::clone(&gate))];
-            steps.extend(json_answer(status, &serde_json::json!({"error": {"message": "told"}})));
+            steps.extend(json_answer(status, &serde_json::json!({"error": {"message": "overloaded"}})));
             let one = Scripted::start([steps]).await;
             let server = start(client, &[&one]).await;
             let (mut socket, got) = first_sign(&server, &one, client, form, &[]).await;
             gate.close();
-            let told = rest(&mut socket, got, &here).await;
-            assert!(told.contains("told"), "{here}: {told}");
+            let body = rest(&mut socket, got, &here).await;
+            assert!(body.contains("overloaded"), "{here}: {body}");
             if matches!(client, Protocol::Chat | Protocol::Responses) {
-                assert!(told.contains(code), "{here}: {told}");
+                assert!(body.contains(code), "{here}: {body}");
             }
             match form {
                 Form::Events => {
-                    assert_eq!(client.end(&told.replace(": ping\n\n", "")), End::Failure, "{here}: {told}");
+                    assert_eq!(client.end(&body.replace(": ping\n\n", "")), End::Failure, "{here}: {body}");
                 }
                 Form::Array => {
-                    let documents: Vec<Value> = serde_json::from_str(&told).expect("an array");
-                    assert!(client.is_error(&documents[0]), "{here}: {told}");
+                    let documents: Vec<Value> = serde_json::from_str(&body).expect("an array");
+                    assert!(client.is_error(&documents[0]), "{here}: {body}");
                 }
             }
         }

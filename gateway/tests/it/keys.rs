@@ -243,20 +243,20 @@ async fn upstream_header_is_sent_only_to_keys_with_show_upstream() {
     let server = start_with(Config { admin_key: config(None).admin_key, ..settings }).await;
     let (knows, _) = create(&server, json!({ "name": "knows", "scopes": { "show_upstream": true } })).await;
     let (other, id) = create(&server, json!({ "name": "other" })).await;
-    let told = async |key: &str, status: u16| {
+    let upstream_header = async |key: &str, status: u16| {
         let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key);
         let response = send(request.json(&question(false))).await;
         assert_eq!(response.status(), status);
         response.headers().get("x-gatewright-upstream").map(|name| name.to_str().expect("ASCII").to_owned())
     };
     one.then(json_answer(200, &completion("well")));
-    assert_eq!(told(&other, 200).await, None);
-    assert_eq!(told(&knows, 200).await.as_deref(), Some("one"));
+    assert_eq!(upstream_header(&other, 200).await, None);
+    assert_eq!(upstream_header(&knows, 200).await.as_deref(), Some("one"));
     // The configured key belongs to the operator.
-    assert_eq!(told(KEY, 200).await.as_deref(), Some("one"));
+    assert_eq!(upstream_header(KEY, 200).await.as_deref(), Some("one"));
     one.then(json_answer(500, &json!({ "error": { "message": "broken" } })));
-    assert_eq!(told(&other, 500).await, None);
-    assert_eq!(told(&knows, 500).await.as_deref(), Some("one"));
+    assert_eq!(upstream_header(&other, 500).await, None);
+    assert_eq!(upstream_header(&knows, 500).await.as_deref(), Some("one"));
     let (_, shown) = read(admin(&server, Method::GET, &format!("/keys/{id}"))).await;
     assert_eq!(shown["scopes"], json!({ "models": [], "operations": [] }));
 }
@@ -426,8 +426,8 @@ async fn admin_key_calls_client_operations_under_a_name_of_its_own_and_no_other_
         for (method, path) in
             [(Method::GET, "/admin/keys"), (Method::POST, "/admin/keys"), (Method::GET, "/metrics")]
         {
-            let asked = server.bare(method, path).bearer_auth(key).json(&json!({ "name": "more" }));
-            assert_eq!(read(asked).await.0, 401, "{path}");
+            let request = server.bare(method, path).bearer_auth(key).json(&json!({ "name": "more" }));
+            assert_eq!(read(request).await.0, 401, "{path}");
         }
     }
 }

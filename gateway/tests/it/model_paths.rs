@@ -161,8 +161,8 @@ async fn hostile_model_ids_in_bodies_never_reach_an_upstream() {
     }
     for seen in scripted.seen() {
         assert_eq!(seen.line, "POST /v1/models/theirs:countTokens HTTP/1.1");
-        let said = seen.json()["generateContentRequest"]["model"].clone();
-        assert_eq!(said, json!("models/theirs"));
+        let sent = seen.json()["generateContentRequest"]["model"].clone();
+        assert_eq!(sent, json!("models/theirs"));
     }
 }
 

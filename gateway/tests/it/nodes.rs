@@ -276,7 +276,7 @@ fn ask(text: &str) -> Value {
     json!({ "model": "model-sol", "input": text })
 }
 
-async fn told(node: &Server, id: &str) -> (u16, Value) {
+async fn retrieve(node: &Server, id: &str) -> (u16, Value) {
     read(node.get(&format!("{RESPONSES}/{id}"))).await
 }
 
@@ -287,7 +287,7 @@ async fn response_is_retrieved_continued_and_deleted_on_another_node() {
     let first = one.ask(RESPONSES, &ask("Say apples")).await;
     let id = first["id"].as_str().expect("an id");
     // Immediately: it is written before the terminal event is sent.
-    assert_eq!(told(&other, id).await, (200, first.clone()));
+    assert_eq!(retrieve(&other, id).await, (200, first.clone()));
     let next =
         json!({ "model": "model-sol", "input": "Say pears", "previous_response_id": id, "stream": true });
     let events = other.stream(RESPONSES, &next).await;
@@ -306,8 +306,8 @@ async fn response_is_retrieved_continued_and_deleted_on_another_node() {
         read(other.bare(Method::DELETE, &format!("{RESPONSES}/{id}")).bearer_auth(KEY)).await;
     assert_eq!((status, &deleted["deleted"]), (200, &json!(true)));
     for node in [&one, &other] {
-        assert_eq!(told(node, id).await.0, 404);
-        assert_eq!(told(node, &second).await.0, 200);
+        assert_eq!(retrieve(node, id).await.0, 404);
+        assert_eq!(retrieve(node, &second).await.0, 200);
     }
     let of_deleted = json!({ "model": "model-sol", "input": "Say plums", "previous_response_id": id });
     assert_eq!(one.refused(RESPONSES, &of_deleted).await.0, 400);
@@ -319,7 +319,7 @@ async fn response_is_retrieved_continued_and_deleted_on_another_node() {
     // A response with `store: false` is on no node.
     let body = json!({ "model": "model-sol", "input": "Say plums", "store": false });
     let unstored = one.ask(RESPONSES, &body).await;
-    assert_eq!(told(&other, unstored["id"].as_str().expect("an id")).await.0, 404);
+    assert_eq!(retrieve(&other, unstored["id"].as_str().expect("an id")).await.0, 404);
 }
 
 #[tokio::test]
@@ -362,15 +362,15 @@ async fn answers_made_during_a_store_outage_are_written_later() {
     let started = Instant::now();
     let first = one.ask(RESPONSES, &ask("Say apples")).await;
     let id = first["id"].as_str().expect("an id");
-    assert_eq!(told(&one, id).await, (200, first.clone()));
-    assert_eq!(told(&other, id).await.0, 503, "the other node cannot know");
+    assert_eq!(retrieve(&one, id).await, (200, first.clone()));
+    assert_eq!(retrieve(&other, id).await.0, 503, "the other node cannot know");
     let keyed = || one.post(RESPONSES, &ask("Say pears")).header("idempotency-key", "k");
     let (status, answer) = read(keyed()).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(read(keyed()).await, (200, answer));
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     store.resume();
-    while told(&other, id).await != (200, first.clone()) {
+    while retrieve(&other, id).await != (200, first.clone()) {
         assert!(started.elapsed() < PATIENCE, "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -9,29 +9,29 @@ use crate::upstreams::{Scripted, Step, UPSTREAM_KEY, answer, config, json_answer
 
 async fn models(kind: Kind, steps: Vec<Step>) -> (Result<Vec<String>, String>, usize) {
     let provider = Scripted::start([steps]).await;
-    let told = offers(&config(vec![upstream("one", kind, &provider.url)])).await.swap_remove(0);
-    (told.models, provider.count())
+    let offer = offers(&config(vec![upstream("one", kind, &provider.url)])).await.swap_remove(0);
+    (offer.models, provider.count())
 }
 
 #[tokio::test]
 async fn endless_model_list_is_abandoned() {
     let page = json!({ "data": [{ "id": "m" }], "has_more": true, "last_id": "m" });
-    let (models, asked) = models(Kind::Messages, json_answer(200, &page)).await;
-    assert_eq!((models, asked), (Err("its list has more than 20 pages".to_owned()), 20));
+    let (models, pages) = models(Kind::Messages, json_answer(200, &page)).await;
+    assert_eq!((models, pages), (Err("its list has more than 20 pages".to_owned()), 20));
 }
 
 #[tokio::test]
 async fn model_list_pages_are_bounded_in_total() {
     let page = json!({ "models": [{ "name": "x".repeat(3_000_000) }], "nextPageToken": "t" });
-    let (models, asked) = models(Kind::Native, json_answer(200, &page)).await;
+    let (models, pages) = models(Kind::Native, json_answer(200, &page)).await;
     assert!(models.is_err_and(|why| why.contains("larger than 8388608 bytes")));
-    assert_eq!(asked, 3);
+    assert_eq!(pages, 3);
 }
 
 #[tokio::test]
 async fn model_list_errors_do_not_quote_the_key() {
     let echo = json!({ "error": { "message": format!("no such key: {UPSTREAM_KEY}") } });
-    for (steps, told) in [
+    for (steps, expected) in [
         (json_answer(401, &echo), "it answered 401 Unauthorized: no such key: "),
         (vec![Step::Write(answer(200, "text/html", "<html>"))], "its response is not a list of models"),
         (
@@ -45,7 +45,7 @@ async fn model_list_errors_do_not_quote_the_key() {
         (vec![Step::Reset], ""),
     ] {
         let why = models(Kind::Chat, steps).await.0.expect_err("no list");
-        assert!(why.starts_with(told) && !why.contains(UPSTREAM_KEY), "{why}");
+        assert!(why.starts_with(expected) && !why.contains(UPSTREAM_KEY), "{why}");
     }
 }
 
@@ -73,18 +73,18 @@ async fn operators_test_an_upstream_by_one_page_of_its_list() {
     let test = async |name: &str, key: &str| {
         read(server.bare(Method::POST, &format!("/admin/upstreams/{name}/test")).bearer_auth(key)).await
     };
-    let (status, told) = test("well", ADMIN).await;
-    assert_eq!((status, &told["status"], &told["models"]), (200, &json!("ok"), &json!(2)), "{told}");
-    assert!(told["duration_ms"].is_u64() && told["problem"].is_null(), "{told}");
+    let (status, result) = test("well", ADMIN).await;
+    assert_eq!((status, &result["status"], &result["models"]), (200, &json!("ok"), &json!(2)), "{result}");
+    assert!(result["duration_ms"].is_u64() && result["problem"].is_null(), "{result}");
     for (name, state, problem) in [
         ("ill", "failed", "it answered 401 Unauthorized: no such key: "),
         ("moving", "failed", "it answered 302"),
         ("huge", "failed", "its list is cut off or larger than 1048576 bytes"),
         ("converse", "untested", "servers of the kind converse list no models"),
     ] {
-        let (_, told) = test(name, ADMIN).await;
-        let why = told["problem"].as_str().expect("a problem");
-        assert_eq!((&told["status"], &told["models"]), (&json!(state), &Value::Null), "{name}: {told}");
+        let (_, result) = test(name, ADMIN).await;
+        let why = result["problem"].as_str().expect("a problem");
+        assert_eq!((&result["status"], &result["models"]), (&json!(state), &Value::Null), "{name}: {result}");
         assert!(why.starts_with(problem) && !why.contains(UPSTREAM_KEY), "{name}: {why}");
     }
     // One request each: no further page, and no redirect is followed.

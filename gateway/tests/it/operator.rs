@@ -96,9 +96,9 @@ async fn metrics_record_tokens_first_byte_and_duration() {
         let config =
             Config { open_metrics: true, ..config(vec![upstream("one", Kind::Chat, &scripted.url)]) };
         let server = start_with(config).await;
-        let asked = send(server.post("/v1/chat/completions", &question(streamed))).await;
-        assert_eq!(asked.status(), 200);
-        asked.text().await.expect("a body");
+        let response = send(server.post("/v1/chat/completions", &question(streamed))).await;
+        assert_eq!(response.status(), 200);
+        response.text().await.expect("a body");
         let tokens =
             |kind| format!("gatewright_tokens_total{{model=\"mine\",upstream=\"one\",kind=\"{kind}\"}}");
         let started = Instant::now();
@@ -157,14 +157,14 @@ async fn attempts_are_counted_by_outcome() {
         let one = Scripted::start([steps]).await;
         let upstreams = vec![upstream(name, Kind::Chat, &one.url), upstream("good", Kind::Chat, &good.url)];
         let server = start_with(Config { open_metrics: true, ..config(upstreams) }).await;
-        let asking = tokio::spawn(server.post("/v1/chat/completions", &question(stream)).send());
+        let call = tokio::spawn(server.post("/v1/chat/completions", &question(stream)).send());
         if outcome == "client_left" {
             while one.count() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            asking.abort();
+            call.abort();
         } else {
-            let answered = asking.await.expect("no panic").expect("an answer");
+            let answered = call.await.expect("no panic").expect("an answer");
             // A stream that breaks has already sent status 200.
             _ = answered.text().await;
         }
@@ -194,9 +194,9 @@ async fn attempts_are_counted_by_outcome() {
 async fn becomes(server: &Server, expected: &[(&str, f64)]) {
     let started = Instant::now();
     loop {
-        let asked = Instant::now();
+        let sent = Instant::now();
         let text = metrics(server).await;
-        assert!(asked.elapsed() < QUICK, "the metrics wait: {:?}", asked.elapsed());
+        assert!(sent.elapsed() < QUICK, "the metrics wait: {:?}", sent.elapsed());
         if expected.iter().all(|(name, number)| (value(&text, name) - number).abs() < f64::EPSILON) {
             return;
         }
@@ -291,10 +291,10 @@ async fn admin_api_and_metrics_report_upstream_health() {
     .await;
     assert_eq!(read(server.bare(Method::GET, "/admin/upstreams").bearer_auth(KEY)).await.0, 401);
     let seen = async || {
-        let asked = |path| server.bare(Method::GET, path).bearer_auth(ADMIN);
-        let (status, answer) = read(asked("/admin/upstreams")).await;
+        let get = |path| server.bare(Method::GET, path).bearer_auth(ADMIN);
+        let (status, answer) = read(get("/admin/upstreams")).await;
         assert_eq!(status, 200, "{answer}");
-        (answer, send(asked("/metrics")).await.text().await.expect("a text"))
+        (answer, send(get("/metrics")).await.text().await.expect("a text"))
     };
     let (answer, text) = seen().await;
     assert_eq!(

@@ -286,7 +286,7 @@ async fn model_of_another_kind_is_404_with_its_kind_and_endpoint() {
     judge.kind = ModelKind::Moderation;
     config.models.push(judge);
     let server = start_with(config).await;
-    for (path, model, said) in [
+    for (path, model, expected) in [
         (
             "/v1/chat/completions",
             "mine",
@@ -314,7 +314,7 @@ async fn model_of_another_kind_is_404_with_its_kind_and_endpoint() {
         let (status, refused) = server.refused(path, &body).await;
         let message = refused["error"]["message"].as_str().unwrap_or_default();
         assert_eq!((status, &refused["error"]["code"]), (404, &json!("model_not_found")), "{refused}");
-        assert!(message.ends_with(said), "{message}");
+        assert!(message.ends_with(expected), "{message}");
     }
     let (_, list) = read(server.get("/v1/models")).await;
     let shown = |at: usize| (list["data"][at]["kind"].clone(), list["data"][at]["protocols"].clone());

@@ -23,8 +23,8 @@ async fn start(mut config: Config, price: Option<ModelPrice>) -> Server {
 /// Cost and number of unpriced requests, once this many are counted.
 async fn counted(server: &Server, requests: u64) -> (f64, u64) {
     for _ in 0..200 {
-        let asking = server.bare(Method::GET, "/admin/usage?by=model").bearer_auth(ADMIN);
-        let (_, report) = read(asking).await;
+        let request = server.bare(Method::GET, "/admin/usage?by=model").bearer_auth(ADMIN);
+        let (_, report) = read(request).await;
         let row = &report["usage"][0];
         if row["requests"] == requests {
             return (row["cost"].as_f64().expect("an amount"), row["unpriced"].as_u64().expect("a count"));
@@ -121,9 +121,9 @@ async fn unpriced_requests_are_counted_and_not_limited_by_cost_budgets() {
     assert_eq!(status, 201, "{issued}");
     let key = issued["secret"].as_str().expect("a secret");
     for _ in 0..2 {
-        let asking =
+        let request =
             server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key).json(&question(false));
-        assert_eq!(read(asking).await.0, 200);
+        assert_eq!(read(request).await.0, 200);
     }
     assert_eq!(counted(&server, 2).await, (0.0, 2));
     let metrics = send(server.bare(Method::GET, "/metrics")).await.text().await.expect("text");

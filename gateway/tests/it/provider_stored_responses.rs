@@ -30,13 +30,13 @@ fn response(id: &str, text: &str) -> Value {
 
 /// The same response as a stream.
 fn events(response: &Value) -> String {
-    let mut begun = response.clone();
-    (begun["status"], begun["output"]) = (json!("in_progress"), json!([]));
+    let mut started = response.clone();
+    (started["status"], started["output"]) = (json!("in_progress"), json!([]));
     let event = |kind: &str, number: u64, response: &Value| {
         let event = json!({ "type": kind, "sequence_number": number, "response": response });
         format!("event: {kind}\ndata: {event}\n\n")
     };
-    [event("response.created", 0, &begun), event("response.completed", 1, response)].concat()
+    [event("response.created", 0, &started), event("response.completed", 1, response)].concat()
 }
 
 fn not_found() -> Vec<Step> {
@@ -73,7 +73,7 @@ fn next(previous: &str, text: &str) -> Value {
 }
 
 /// Role and text of each message item of a request's input.
-fn said(request: &Value) -> Vec<String> {
+fn message_texts(request: &Value) -> Vec<String> {
     let text = |content: &Value| match content {
         Value::Array(parts) => parts[0]["text"].as_str().unwrap_or_default().to_owned(),
         content => content.as_str().unwrap_or_default().to_owned(),
@@ -100,9 +100,9 @@ async fn provider_stored_response_is_retrieved_listed_and_deleted_there() {
     let server = at(&[("one", Kind::Responses, &provider)]).await;
     server.ask(PATH, &question("Say apples")).await;
 
-    let kept = send(server.get(&path("resp_1"))).await;
-    assert_eq!(kept.headers()["x-gatewright-upstream"], "one");
-    let text = kept.text().await.expect("a body");
+    let retrieved = send(server.get(&path("resp_1"))).await;
+    assert_eq!(retrieved.headers()["x-gatewright-upstream"], "one");
+    let text = retrieved.text().await.expect("a body");
     assert_eq!(text, later.to_string().replace("theirs", "mine"));
     let listed =
         send(server.get(&format!("{}/input_items?limit=2&after=msg_1&include[]=x", path("resp_1")))).await;
@@ -141,10 +141,10 @@ async fn local_copy_is_served_when_the_provider_fails() {
             let response = send(server.post(PATH, &body)).await;
             assert_eq!(response.status(), 200);
             response.text().await.expect("a whole answer");
-            let (status, kept) = read(server.get(&path("resp_1"))).await;
+            let (status, retrieved) = read(server.get(&path("resp_1"))).await;
             let mut expected = made.clone();
             expected["model"] = json!("mine");
-            assert_eq!((status, kept), (200, expected));
+            assert_eq!((status, retrieved), (200, expected));
             let (status, page) = read(server.get(&format!("{}/input_items", path("resp_1")))).await;
             assert_eq!((status, &page["data"][0]["content"][0]["text"]), (200, &json!("Say apples")));
         }
@@ -250,7 +250,7 @@ async fn response_continues_elsewhere_when_its_upstream_fails() {
     server.ask(PATH, &question("Say apples")).await;
     server.ask(PATH, &next("resp_1", "Say pears")).await;
     let seen = responses.seen()[0].json();
-    assert_eq!(said(&seen), ["Say apples", "apples", "Say pears"]);
+    assert_eq!(message_texts(&seen), ["Say apples", "apples", "Say pears"]);
     assert!(seen.get("previous_response_id").is_none());
     // State that only the first provider knows is not sent.
     assert!(!seen.to_string().contains("rs_resp_1") && !seen.to_string().contains("msg_resp_1"), "{seen}");
@@ -262,9 +262,9 @@ async fn response_continues_elsewhere_when_its_upstream_fails() {
     let server = at(&[("holder", Kind::Responses, &holder), ("chat", Kind::Chat, &chat)]).await;
     server.ask(PATH, &question("Say apples")).await;
     let third = server.ask(PATH, &next("resp_1", "Say plums")).await;
-    assert_eq!(said(&chat.seen()[0].json()), ["Say apples", "apples", "Say plums"]);
-    let (status, kept) = read(server.get(&path(third["id"].as_str().expect("an id")))).await;
-    assert_eq!((status, kept), (200, third));
+    assert_eq!(message_texts(&chat.seen()[0].json()), ["Say apples", "apples", "Say plums"]);
+    let (status, retrieved) = read(server.get(&path(third["id"].as_str().expect("an id")))).await;
+    assert_eq!((status, retrieved), (200, third));
 }
 
 #[tokio::test]
@@ -277,7 +277,7 @@ async fn upstream_that_lost_a_response_gets_the_whole_conversation() {
         let server = at(&[("one", Kind::Responses, &provider)]).await;
         server.ask(PATH, &question("Say apples")).await;
         server.ask(PATH, &next("resp_1", "Say pears")).await;
-        assert_eq!(said(&provider.seen()[2].json()), ["Say apples", "apples", "Say pears"]);
+        assert_eq!(message_texts(&provider.seen()[2].json()), ["Say apples", "apples", "Say pears"]);
     }
     // If it rejects that as well, its error is returned.
     let provider = Scripted::start([json_answer(200, &first), json_answer(400, &unknown)]).await;
@@ -299,7 +299,7 @@ async fn provider_with_store_false_is_not_queried() {
     assert_eq!(read(server.get(&path("resp_1"))).await.0, 200);
     server.ask(PATH, &next("resp_1", "Say pears")).await;
     assert_eq!(provider.count(), 2);
-    assert_eq!(said(&provider.seen()[1].json()), ["Say apples", "apples", "Say pears"]);
+    assert_eq!(message_texts(&provider.seen()[1].json()), ["Say apples", "apples", "Say pears"]);
 }
 
 #[tokio::test]
@@ -512,12 +512,12 @@ async fn gateways_sharing_a_folder_see_each_others_responses() {
 
 /// The only usage row, once it satisfies a condition.
 async fn usage_of(server: &Server, is_there: impl Fn(&Value) -> bool) -> Value {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     loop {
         let (_, report) = read(server.bare(Method::GET, "/admin/usage").bearer_auth(ADMIN)).await;
         match report["usage"].as_array().map(Vec::as_slice) {
             Some([row]) if is_there(row) => return row.clone(),
-            rows => assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{rows:?}"),
+            rows => assert!(started.elapsed() < std::time::Duration::from_secs(30), "{rows:?}"),
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
@@ -541,11 +541,11 @@ async fn background_usage_is_counted_once_completed() {
     let row = usage_of(&server, |row| row["requests"] == 1).await;
     let counted = ["input_tokens", "output_tokens", "estimated"].map(|name| row[name].clone());
     assert_eq!(counted, [json!(3), json!(2), json!(0)], "{row}");
-    let asked: Vec<String> = provider.seen().iter().map(|request| request.path().to_owned()).collect();
+    let paths: Vec<String> = provider.seen().iter().map(|request| request.path().to_owned()).collect();
     assert_eq!(
-        asked[1..],
+        paths[1..],
         ["/v1/responses/resp_1", "/v1/responses/resp_1", "/v1/responses/resp_1"],
-        "{asked:?}"
+        "{paths:?}"
     );
 }
 
@@ -578,6 +578,6 @@ async fn stored_response_may_be_compressed() {
     let provider = Scripted::start([json_answer(200, &made), vec![Step::Write(whole)]]).await;
     let server = at(&[("one", Kind::Responses, &provider)]).await;
     server.ask(PATH, &question("Say apples")).await;
-    let kept = send(server.get(&path("resp_1"))).await.text().await.expect("a body");
-    assert_eq!(kept, made.to_string().replace("theirs", "mine"));
+    let retrieved = send(server.get(&path("resp_1"))).await.text().await.expect("a body");
+    assert_eq!(retrieved, made.to_string().replace("theirs", "mine"));
 }

@@ -13,18 +13,18 @@ const MESSAGES: &str = "/v1/messages";
 async fn document_instead_of_a_stream_is_converted_to_a_stream() {
     let scripted = Scripted::answering(|_| json_answer(200, &completion("hello"))).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
-    let mut asked = question(true);
-    asked["stream_options"] = json!({ "include_usage": true });
-    let chat = server.stream(CHAT, &asked).await;
+    let mut body = question(true);
+    body["stream_options"] = json!({ "include_usage": true });
+    let chat = server.stream(CHAT, &body).await;
     assert_eq!(chat.last().map(|event| event.data.as_str()), Some("[DONE]"), "{chat:?}");
     let chunks: Vec<Value> = chat.iter().rev().skip(1).map(Event::json).collect();
     assert_eq!(chunks[0]["usage"]["total_tokens"], 5, "{chat:?}");
     assert!(chunks.iter().any(|chunk| chunk["choices"][0]["delta"]["content"] == "hello"), "{chat:?}");
     assert!(chunks.iter().all(|chunk| chunk["model"] == "mine"), "{chat:?}");
 
-    let asked = json!({ "model": "mine", "max_tokens": 64, "stream": true,
+    let body = json!({ "model": "mine", "max_tokens": 64, "stream": true,
         "messages": [{ "role": "user", "content": "hi" }] });
-    let messages = server.stream(MESSAGES, &asked).await;
+    let messages = server.stream(MESSAGES, &body).await;
     assert_eq!(messages.last().and_then(|event| event.name.as_deref()), Some("message_stop"), "{messages:?}");
     assert!(messages.iter().any(|event| event.data.contains("hello")), "{messages:?}");
 }
@@ -43,9 +43,9 @@ async fn stream_options_are_omitted_after_one_rejection() {
         assert_eq!(scripted.count(), expected);
     }
     // If the client set them itself, the error is its own.
-    let mut asked = question(true);
-    asked["stream_options"] = json!({ "include_usage": true });
-    let (status, _) = server.refused(CHAT, &asked).await;
+    let mut body = question(true);
+    body["stream_options"] = json!({ "include_usage": true });
+    let (status, _) = server.refused(CHAT, &body).await;
     assert_eq!((status, scripted.count()), (400, 4));
 }
 

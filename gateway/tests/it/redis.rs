@@ -100,10 +100,10 @@ fn chat(node: &Server, key: &str) -> reqwest::RequestBuilder {
 
 /// Sends this many concurrent requests to both nodes, and returns how many were granted.
 async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize {
-    let mut asking = JoinSet::new();
+    let mut requests = JoinSet::new();
     for client in 0..8 {
         let (node, key) = (Arc::clone(&nodes[client % 2]), key.to_owned());
-        asking.spawn(async move {
+        requests.spawn(async move {
             let mut granted = 0;
             for _ in 0..requests / 8 {
                 let response = send(chat(&node, &key)).await;
@@ -116,7 +116,7 @@ async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize 
             granted
         });
     }
-    asking.join_all().await.into_iter().sum()
+    requests.join_all().await.into_iter().sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -287,9 +287,9 @@ async fn counter_entries_contain_no_secrets_and_expire() {
     let key = nodes.key("ci", limits).await;
     assert_eq!(send(chat(one, &key)).await.status(), 200);
     until(async || nodes.redis.command("KEYS *:tokens").contains("gatewright:{")).await;
-    let kept = nodes.redis.command("KEYS *");
-    assert!(kept.contains(":requests") && kept.contains(":spent:") && !kept.contains(&key), "{kept}");
-    for name in kept.lines().filter(|line| line.starts_with("gatewright:")) {
+    let names = nodes.redis.command("KEYS *");
+    assert!(names.contains(":requests") && names.contains(":spent:") && !names.contains(&key), "{names}");
+    for name in names.lines().filter(|line| line.starts_with("gatewright:")) {
         let left = nodes.redis.command(&format!("PTTL {name}"));
         let left: i64 = left.trim().trim_start_matches(':').parse().expect("a time");
         // Expired by now, or soon.

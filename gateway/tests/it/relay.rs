@@ -121,10 +121,10 @@ data: {"type":"response.completed","response":{"model":"theirs","status":"comple
     let scripted = Scripted::start([stream(own), document(whole)]).await;
     let server = in_front_of(Kind::Responses, &scripted).await;
     assert_eq!(post(&server, "/v1/responses", body).await, own.replace("theirs", "mine"));
-    let asked_whole = r#"{"model":"mine","store":false,"future":[1.50], "input":"hi"}"#;
-    assert_eq!(post(&server, "/v1/responses", asked_whole).await, whole.replace("theirs", "mine"));
+    let unary_body = r#"{"model":"mine","store":false,"future":[1.50], "input":"hi"}"#;
+    assert_eq!(post(&server, "/v1/responses", unary_body).await, whole.replace("theirs", "mine"));
     let sent: Vec<String> = scripted.seen().into_iter().map(|seen| seen.body).collect();
-    assert_eq!(sent, [body, asked_whole].map(|body| body.replace("\"mine\"", "\"theirs\"")));
+    assert_eq!(sent, [body, unary_body].map(|body| body.replace("\"mine\"", "\"theirs\"")));
 }
 
 #[tokio::test]
@@ -166,11 +166,11 @@ data: {"type":"message_stop", "future":1.50}
     let scripted = Scripted::start([stream(own), document(whole)]).await;
     let server = in_front_of(Kind::Messages, &scripted).await;
     assert_eq!(post(&server, "/v1/messages", body).await, own.replace("theirs", "mine"));
-    let asked_whole = r#"{"model":"mine","max_tokens":9,"future":[1.50],
+    let unary_body = r#"{"model":"mine","max_tokens":9,"future":[1.50],
         "messages":[{"role":"user","content":"hi","x":1e0}]}"#;
-    assert_eq!(post(&server, "/v1/messages", asked_whole).await, whole.replace("theirs", "mine"));
+    assert_eq!(post(&server, "/v1/messages", unary_body).await, whole.replace("theirs", "mine"));
     let sent: Vec<String> = scripted.seen().into_iter().map(|seen| seen.body).collect();
-    assert_eq!(sent, [body, asked_whole].map(|body| body.replace("\"mine\"", "\"theirs\"")));
+    assert_eq!(sent, [body, unary_body].map(|body| body.replace("\"mine\"", "\"theirs\"")));
 }
 
 #[tokio::test]
@@ -210,9 +210,9 @@ async fn chat_stream_usage_is_sent_only_on_request() {
     assert!(got.iter().all(|event| !event.data.contains("prompt_tokens")));
     assert!(got[..3].iter().all(|event| event.json()["model"] == "mine"));
     assert_eq!(got[3].data, "[DONE]");
-    let mut asks = question(true);
-    asks["stream_options"] = json!({"include_usage": true});
-    let got = server.stream(CHAT, &asks).await;
+    let mut body = question(true);
+    body["stream_options"] = json!({"include_usage": true});
+    let got = server.stream(CHAT, &body).await;
     assert_eq!(got.len(), 5);
     assert_eq!(got[3].json()["usage"]["total_tokens"], 5);
 }
@@ -302,7 +302,7 @@ async fn model_lists_contain_the_configured_models() {
 
 #[tokio::test]
 async fn upstream_errors_are_returned_in_the_clients_form() {
-    let told = |status: u16, code: &str| {
+    let upstream_error = |status: u16, code: &str| {
         json_answer(
             status,
             &json!({"error": {"message": format!("no, {UPSTREAM_KEY} may not"), "type": "invalid_request_error",
@@ -321,7 +321,7 @@ async fn upstream_errors_are_returned_in_the_clients_form() {
         (503, "overloaded", 503),
         (302, "moved", 502),
     ] {
-        scripted.then(told(status, code));
+        scripted.then(upstream_error(status, code));
         let (got, answer) = server.refused(CHAT, &question(false)).await;
         assert_eq!(got, expected, "{status}: {answer}");
         let message = answer["error"]["message"].as_str().unwrap_or_default();

@@ -12,7 +12,7 @@ const ADMIN: &str = "gw-admin-5b1e";
 struct Running {
     url: String,
     /// The key printed at startup.
-    told: String,
+    generated_key: String,
     config: Config,
     control: Control,
     client: reqwest::Client,
@@ -28,13 +28,13 @@ async fn start(key: Option<ApiKey>, admin_key: Option<ApiKey>) -> Running {
     _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config { listen: vec!["127.0.0.1:0".to_owned()], key, admin_key, ..Config::default() };
     let gateway = Gateway::bind(config.clone()).await.expect("a free port");
-    let (url, told, control) = (gateway.url(), gateway.key().expose().to_owned(), gateway.control());
+    let (url, generated_key, control) = (gateway.url(), gateway.key().expose().to_owned(), gateway.control());
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(gateway.serve(async {
         _ = stopped.await;
     }));
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-    Running { url, told, config, control, client, _stop: stop }
+    Running { url, generated_key, config, control, client, _stop: stop }
 }
 
 impl Running {
@@ -93,11 +93,11 @@ async fn removed_keys_are_rejected_and_the_admin_api_disappears() {
 #[tokio::test]
 async fn generated_key_returns_when_the_file_has_none() {
     let gateway = start(None, None).await;
-    assert_eq!(gateway.status("/v1/models", &gateway.told).await, 200);
+    assert_eq!(gateway.status("/v1/models", &gateway.generated_key).await, 200);
     assert_eq!(gateway.reload(None, None), (vec![], vec![]));
     assert_eq!(gateway.reload(key(KEY), None).0, ["access.key"]);
-    assert_eq!(gateway.status("/v1/models", &gateway.told).await, 401);
+    assert_eq!(gateway.status("/v1/models", &gateway.generated_key).await, 401);
     assert_eq!(gateway.reload(None, None).0, ["access.key"]);
-    assert_eq!(gateway.status("/v1/models", &gateway.told).await, 200);
+    assert_eq!(gateway.status("/v1/models", &gateway.generated_key).await, 200);
     assert_eq!(gateway.status("/v1/models", KEY).await, 401);
 }

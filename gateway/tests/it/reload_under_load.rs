@@ -82,11 +82,11 @@ async fn reloads_under_load_fail_no_request() {
         .map(|number| {
             let (serving, over) = (Arc::clone(&serving), Arc::clone(&over));
             tokio::spawn(async move {
-                let mut asked = 0;
+                let mut requests = 0;
                 // Each protocol, unary and streamed.
                 let (client, flows) = (Protocol::ALL[number % 4], number >= CLIENTS / 2);
                 let model = if flows { "flowing" } else { "mine" };
-                while !over.load(Ordering::Relaxed) || asked == 0 {
+                while !over.load(Ordering::Relaxed) || requests == 0 {
                     let response = serving.post(client, model, flows).send().await.expect("an answer");
                     let status = response.status();
                     let text = response.text().await.expect("a whole body");
@@ -98,9 +98,9 @@ async fn reloads_under_load_fail_no_request() {
                         let answer = serde_json::from_str(&text).expect("JSON");
                         assert_eq!(client.text(&answer), Some(TEXT), "{text}");
                     }
-                    asked += 1;
+                    requests += 1;
                 }
-                asked
+                requests
             })
         })
         .collect();
@@ -131,11 +131,11 @@ async fn reloads_under_load_fail_no_request() {
         }
     }
     over.store(true, Ordering::Relaxed);
-    let mut asked = 0;
+    let mut requests = 0;
     for client in clients {
-        asked += client.await.expect("no request failed");
+        requests += client.await.expect("no request failed");
     }
-    assert!(asked >= RELOADS * CLIENTS, "{asked}");
+    assert!(requests >= RELOADS * CLIENTS, "{requests}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

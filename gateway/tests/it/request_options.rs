@@ -55,10 +55,10 @@ async fn logprobs_are_returned_with_a_completion_on_request() {
 async fn streamed_logprobs_equal_those_of_the_completion() {
     // 2.3.
     let server = start().await;
-    let asked = json!({ "logprobs": true, "top_logprobs": 2 });
-    let whole = server.ask(CHAT, &chat(asked)).await["choices"][0]["logprobs"]["content"].clone();
-    let asked = json!({ "logprobs": true, "top_logprobs": 2, "stream": true });
-    let events = server.stream(CHAT, &chat(asked)).await;
+    let options = json!({ "logprobs": true, "top_logprobs": 2 });
+    let whole = server.ask(CHAT, &chat(options)).await["choices"][0]["logprobs"]["content"].clone();
+    let options = json!({ "logprobs": true, "top_logprobs": 2, "stream": true });
+    let events = server.stream(CHAT, &chat(options)).await;
     let mut streamed = Vec::new();
     for chunk in events[..events.len() - 1].iter().map(Event::json) {
         serde_json::from_value::<types::ChatCompletionChunk>(chunk.clone()).expect("the generated type");
@@ -74,14 +74,14 @@ async fn streamed_logprobs_equal_those_of_the_completion() {
 async fn logprobs_appear_wherever_a_response_repeats_its_text() {
     // 2.4.
     let server = start().await;
-    let asked = json!({ "include": ["message.output_text.logprobs"], "top_logprobs": 2 });
-    let answer = server.ask(RESPONSES, &response(asked)).await;
+    let options = json!({ "include": ["message.output_text.logprobs"], "top_logprobs": 2 });
+    let answer = server.ask(RESPONSES, &response(options)).await;
     serde_json::from_value::<types::Response>(answer.clone()).expect("the generated type");
     let whole = answer["output"][0]["content"][0]["logprobs"].clone();
     assert_eq!((joined(&whole, 2).as_str(), &answer["top_logprobs"]), ("alpha beta gamma", &json!(2)));
 
-    let asked = json!({ "include": ["message.output_text.logprobs"], "top_logprobs": 2, "stream": true });
-    let events = server.stream(RESPONSES, &response(asked)).await;
+    let options = json!({ "include": ["message.output_text.logprobs"], "top_logprobs": 2, "stream": true });
+    let events = server.stream(RESPONSES, &response(options)).await;
     let mut deltas = Vec::new();
     for event in events[..events.len() - 1].iter().map(Event::json) {
         serde_json::from_value::<types::ResponseStreamEvent>(event.clone()).expect("the generated type");
@@ -108,8 +108,8 @@ async fn logprobs_appear_wherever_a_response_repeats_its_text() {
 async fn logprobs_beyond_the_budget_are_rejected() {
     let server = start().await;
     let long = json!([{ "role": "user", "content": format!("Say {}", "xyz ".repeat(20_000)) }]);
-    let asked = json!({ "messages": long, "logprobs": true, "top_logprobs": 20 });
-    let (status, body) = server.refused(CHAT, &chat(asked)).await;
+    let options = json!({ "messages": long, "logprobs": true, "top_logprobs": 20 });
+    let (status, body) = server.refused(CHAT, &chat(options)).await;
     assert_eq!((status, &body["error"]["code"]), (400, &json!("request_too_costly")));
     assert!(
         body["error"]["message"].as_str().is_some_and(|message| message.contains("top_logprobs")),
@@ -136,10 +136,10 @@ async fn response_request_members_are_echoed() {
 #[tokio::test]
 async fn service_tier_is_returned_when_requested() {
     let server = start().await;
-    for (asked, served) in [("auto", "default"), ("priority", "priority")] {
-        let answer = server.ask(CHAT, &chat(json!({ "service_tier": asked }))).await;
+    for (requested, served) in [("auto", "default"), ("priority", "priority")] {
+        let answer = server.ask(CHAT, &chat(json!({ "service_tier": requested }))).await;
         assert_eq!(answer["service_tier"], served);
-        let events = server.stream(CHAT, &chat(json!({ "service_tier": asked, "stream": true }))).await;
+        let events = server.stream(CHAT, &chat(json!({ "service_tier": requested, "stream": true }))).await;
         assert!(events[..events.len() - 1].iter().all(|event| event.json()["service_tier"] == served));
     }
     assert!(server.ask(CHAT, &chat(json!({}))).await.get("service_tier").is_none());

@@ -103,9 +103,9 @@ async fn database_file_is_complete_after_shutdown() {
     std::fs::copy(folder.path().join("gatewright.db"), &copied).expect("a copy of the file alone");
     let options = SqliteConnectOptions::new().filename(&copied);
     let mut copy = SqliteConnection::connect_with(&options).await.expect("a database");
-    let kept: i64 =
+    let count: i64 =
         sqlx::query_scalar("SELECT count(*) FROM copies").fetch_one(&mut copy).await.expect("a table");
-    assert_eq!(kept, 1);
+    assert_eq!(count, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,9 +126,9 @@ async fn upstream_video_is_resumed_by_the_next_gateway() {
 
     let second = Mortal::start(config(), folder.path()).await;
     assert_eq!(second.ended(&task).await["status"], "completed");
-    let (_, told) = received.recv().await.expect("a notification");
-    let told: Value = serde_json::from_slice(&told).expect("JSON");
-    assert_eq!((&told["id"], &told["status"]), (&task["id"], &json!("completed")));
+    let (_, notification) = received.recv().await.expect("a notification");
+    let notification: Value = serde_json::from_slice(&notification).expect("JSON");
+    assert_eq!((&notification["id"], &notification["status"]), (&task["id"], &json!("completed")));
     let submissions = provider.seen().iter().filter(|request| request.line.starts_with("POST ")).count();
     assert_eq!(submissions, 1, "it is submitted once");
 }
@@ -192,8 +192,8 @@ async fn video_is_polled_only_at_the_server_that_makes_it() {
     // Neither the key nor the video id is sent to another server, although the upstream's name is the same.
     let second = Mortal::start(config(&other), folder.path()).await;
     let ended = second.ended(&task).await;
-    let told = ended["error"]["message"].as_str().expect("a message");
-    assert!(ended["status"] == "failed" && told.contains("another base_url or kind"), "{ended}");
+    let message = ended["error"]["message"].as_str().expect("a message");
+    assert!(ended["status"] == "failed" && message.contains("another base_url or kind"), "{ended}");
     assert_eq!(other.count(), 0);
 }
 
@@ -216,9 +216,9 @@ async fn task_with_an_unreadable_payload_fails_and_notifies() {
 
     let second = Mortal::start(config(), folder.path()).await;
     assert_eq!(second.ended(&task).await["status"], "failed");
-    let (_, told) = received.recv().await.expect("a notification");
-    let told: Value = serde_json::from_slice(&told).expect("JSON");
-    assert_eq!((&told["id"], &told["status"]), (&task["id"], &json!("failed")));
+    let (_, notification) = received.recv().await.expect("a notification");
+    let notification: Value = serde_json::from_slice(&notification).expect("JSON");
+    assert_eq!((&notification["id"], &notification["status"]), (&task["id"], &json!("failed")));
 }
 
 /// 3: a resumed task doesn't get ahead of its upstream, because its state would have to move backward later.

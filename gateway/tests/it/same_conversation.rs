@@ -3,16 +3,16 @@
 
 mod answer_details;
 mod answers;
+mod client_parser;
 mod request_details;
 mod requests;
-mod understood;
 
 use gatewright_gateway::{Config, ModelConfig, TargetConfig};
 use serde_json::{Map, Value};
 
 use self::answers::{streamed, whole};
+use self::client_parser::{expected, parse_response, parse_stream};
 use self::requests::{native_path, request};
-use self::understood::{expected, put_together, understood};
 use crate::callers::Protocol;
 use crate::support::{Server, events, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, upstream};
@@ -24,13 +24,13 @@ struct Bench {
 }
 
 /// The outcome of a request.
-struct Asked {
+struct Exchange {
     /// The body that the upstream received.
     sent: Value,
     /// What the gateway reports as dropped.
     dropped: String,
     /// The body that the client received.
-    told: String,
+    received: String,
     is_stream: bool,
 }
 
@@ -60,34 +60,34 @@ impl Bench {
     /// Calls an upstream, and returns the body that it received and what the gateway reports as dropped. Asserts that the client
     /// parses the answer.
     async fn ask(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> (Value, String) {
-        let Asked { sent, dropped, told, is_stream } = self.asked(client, speaks, path, body).await;
-        let said = if is_stream {
-            put_together(client, &events(&told))
+        let Exchange { sent, dropped, received, is_stream } = self.exchange(client, speaks, path, body).await;
+        let parsed = if is_stream {
+            parse_stream(client, &events(&received))
         } else {
-            understood(client, &serde_json::from_str(&told).expect("JSON"))
+            parse_response(client, &serde_json::from_str(&received).expect("JSON"))
         };
-        assert_eq!(said, expected(), "{client:?} at {speaks:?}, {path}: {told}");
+        assert_eq!(parsed, expected(), "{client:?} at {speaks:?}, {path}: {received}");
         (sent, dropped)
     }
 
     /// Calls an upstream.
-    async fn asked(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> Asked {
+    async fn exchange(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> Exchange {
         let here = format!("{client:?} at {speaks:?}, {path}");
         let (_, scripted) = self.upstreams.iter().find(|(one, _)| *one == speaks).expect("each kind");
         let count = scripted.count();
         let response = send(self.server.post(path, body)).await;
         let (status, headers) = (response.status(), response.headers().clone());
-        let told = response.text().await.expect("a body");
-        assert_eq!(status, 200, "{here}: {told}");
+        let received = response.text().await.expect("a body");
+        assert_eq!(status, 200, "{here}: {received}");
         let seen = scripted.seen();
         assert_eq!(seen.len(), count + 1, "{here}");
         let dropped =
             headers.get("x-gatewright-dropped").map(|value| value.to_str().expect("ASCII").to_owned());
         let kind = headers["content-type"].to_str().expect("ASCII");
-        Asked {
+        Exchange {
             sent: normal(seen[count].json()),
             dropped: dropped.unwrap_or_default(),
-            told,
+            received,
             is_stream: kind.starts_with("text/event-stream"),
         }
     }

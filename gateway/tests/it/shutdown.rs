@@ -157,12 +157,12 @@ impl Busy {
                     busy.ask(protocol, speaks, stream).await;
                 }
             }
-            let asked = async {
+            let called = async {
                 while busy.upstreams[at].count() < 8 {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            tokio::time::timeout(PATIENCE, asked).await.expect("the upstream is called");
+            tokio::time::timeout(PATIENCE, called).await.expect("the upstream is called");
         }
         busy
     }
@@ -240,9 +240,9 @@ async fn shutdown_completes_requests_and_streams_in_progress() {
         assert!(head.starts_with("HTTP/1.1 200 "), "{here}: {text}");
         if client.stream {
             assert!(body.ends_with("\r\n0\r\n\r\n"), "{here}: {text}");
-            let told = data(body);
-            assert_eq!(protocol.end(&told), End::Success, "{here}: {told}");
-            assert_eq!(text_of(protocol, &events(&told)), TEXT, "{here}: {told}");
+            let sent = data(body);
+            assert_eq!(protocol.end(&sent), End::Success, "{here}: {sent}");
+            assert_eq!(text_of(protocol, &events(&sent)), TEXT, "{here}: {sent}");
         } else {
             let document: Value = serde_json::from_str(body).expect("a whole document");
             assert_eq!(protocol.text(&document), Some(TEXT), "{here}: {text}");
@@ -256,7 +256,7 @@ async fn shutdown_completes_requests_and_streams_in_progress() {
 async fn requests_beyond_the_grace_period_are_cut_visibly_and_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut busy = Busy::start(Duration::from_millis(100), folder.path()).await;
-    let asked = busy.clients.len();
+    let requests = busy.clients.len();
     busy.stop().await;
     let unfinished = tokio::time::timeout(PATIENCE, busy.serving).await.expect("it stops");
     assert!(unfinished.expect("no panic").is_empty());
@@ -270,9 +270,9 @@ async fn requests_beyond_the_grace_period_are_cut_visibly_and_counted() {
         // The protocol has no event for this; HTTP shows that the response is incomplete.
         let (_, body) = text.split_once("\r\n\r\n").expect("a head");
         assert!(!body.ends_with("0\r\n\r\n"), "{here}: {text}");
-        let told = data(body);
-        assert_eq!(protocol.end(&told), End::Nothing, "{here}: {told}");
-        assert_eq!(text_of(protocol, &events(&told)), "hel", "{here}: {told}");
+        let sent = data(body);
+        assert_eq!(protocol.end(&sent), End::Nothing, "{here}: {sent}");
+        assert_eq!(text_of(protocol, &events(&sent)), "hel", "{here}: {sent}");
     }
     // The upstream connections are closed.
     for upstream in &mut busy.upstreams {
@@ -294,6 +294,6 @@ async fn requests_beyond_the_grace_period_are_cut_visibly_and_counted() {
     let report: Value = report.await.expect("an answer").json().await.expect("JSON");
     let rows = report["usage"].as_array().expect("rows");
     let sum = |name: &str| rows.iter().filter_map(|row| row[name].as_u64()).sum::<u64>();
-    assert_eq!((sum("requests"), sum("complete")), (asked as u64, 0), "{report}");
+    assert_eq!((sum("requests"), sum("complete")), (requests as u64, 0), "{report}");
     assert!(sum("input_tokens") > 0, "{report}");
 }

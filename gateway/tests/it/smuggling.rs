@@ -26,20 +26,20 @@ async fn start() -> (Server, Scripted) {
 }
 
 /// Everything the gateway sends in response to these bytes, until it closes the connection.
-async fn said(server: &Server, bytes: &[u8]) -> String {
+async fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut socket =
         TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
     // The gateway may close before it has read everything.
     _ = socket.write_all(bytes).await;
-    let mut said = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut said)).await;
+    let mut response = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut response)).await;
     _ = read.expect("the connection stays open");
-    String::from_utf8_lossy(&said).into_owned()
+    String::from_utf8_lossy(&response).into_owned()
 }
 
-fn statuses(said: &str) -> Vec<u16> {
-    let heads = said.match_indices("HTTP/1.1 ");
-    heads.filter_map(|(at, mark)| said[at + mark.len()..].get(..3)?.parse().ok()).collect()
+fn statuses(response: &str) -> Vec<u16> {
+    let heads = response.match_indices("HTTP/1.1 ");
+    heads.filter_map(|(at, mark)| response[at + mark.len()..].get(..3)?.parse().ok()).collect()
 }
 
 /// A request that contains a second one, as another parser would read it.
@@ -89,7 +89,7 @@ async fn ambiguous_body_length_smuggles_no_second_request() {
         heads.push(format!("content-length: 4\r\n{coding}\r\n\r\n{chunked}{second}"));
     }
     let plain = format!("{body}{second}");
-    for told in [
+    for framing in [
         format!("content-length: {length}\r\ncontent-length: {}", plain.len()),
         format!("content-length: {}\r\ncontent-length: {length}", plain.len()),
         format!("content-length: {length}, {}", plain.len()),
@@ -103,7 +103,7 @@ async fn ambiguous_body_length_smuggles_no_second_request() {
         "content-length: 18446744073709551617".to_owned(),
         "content-length:".to_owned(),
     ] {
-        heads.push(format!("{told}\r\n\r\n{plain}"));
+        heads.push(format!("{framing}\r\n\r\n{plain}"));
     }
     for coding in [
         format!("{size};a=\"\r\n\"\r\n{body}\r\n0\r\n\r\n"),
@@ -116,19 +116,19 @@ async fn ambiguous_body_length_smuggles_no_second_request() {
     ] {
         heads.push(format!("transfer-encoding: chunked\r\n\r\n{coding}{second}"));
     }
-    for told in heads {
+    for headers in heads {
         let before = scripted.count();
-        let said = said(&server, head(&told).as_bytes()).await;
-        let statuses = statuses(&said);
-        let asked = scripted.count() - before;
+        let response = exchange(&server, head(&headers).as_bytes()).await;
+        let statuses = statuses(&response);
+        let arrived = scripted.count() - before;
         // At most the one intended request arrives; what another parser would take for its body is not executed as a second one.
-        assert!(asked <= 1 && statuses.len() <= 1, "{told:?}: {asked} requests, {statuses:?}");
+        assert!(arrived <= 1 && statuses.len() <= 1, "{headers:?}: {arrived} requests, {statuses:?}");
         let one = statuses.first().copied();
-        assert!(matches!(one, None | Some(200 | 400 | 408 | 411 | 413 | 501)), "{told:?}: {said}");
-        if asked == 1 {
+        assert!(matches!(one, None | Some(200 | 400 | 408 | 411 | 413 | 501)), "{headers:?}: {response}");
+        if arrived == 1 {
             let seen = scripted.seen().pop().expect("a request");
-            assert!(seen.header("x-passed").is_none(), "{told:?}: {seen:?}");
-            assert_eq!(seen.body, scripted.seen()[0].body, "{told:?}");
+            assert!(seen.header("x-passed").is_none(), "{headers:?}: {seen:?}");
+            assert_eq!(seen.body, scripted.seen()[0].body, "{headers:?}");
         }
     }
 }
@@ -167,12 +167,12 @@ async fn header_injection_reaches_neither_client_nor_upstream() {
         format!("user-agent: {mark}\r\norigin: http://{mark}\r\naccept: {mark}\r\naccept-encoding: {mark}"),
         format!("expect: 100-continue, {mark}"),
     ] {
-        let told = format!("{header}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let headers = format!("{header}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         let before = scripted.count();
-        let said = said(&server, head(&told).as_bytes()).await;
-        let (said_head, _) = said.split_once("\r\n\r\n").unwrap_or((&said, ""));
-        assert!(!said_head.contains(mark), "{header:?}: {said_head}");
-        assert!(statuses(&said).len() <= 1, "{header:?}: {said}");
+        let response = exchange(&server, head(&headers).as_bytes()).await;
+        let (response_head, _) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
+        assert!(!response_head.contains(mark), "{header:?}: {response_head}");
+        assert!(statuses(&response).len() <= 1, "{header:?}: {response}");
         if scripted.count() > before {
             let seen = scripted.seen().pop().expect("a request");
             // The value of the listed header is forwarded as a single line.
@@ -229,14 +229,14 @@ async fn malformed_request_line_is_rejected_or_harmless() {
         "PRI * HTTP/2.0".to_owned(),
         "GET http://127.0.0.1:1/ HTTP/1.1".to_owned(),
     ] {
-        let said = said(&server, format!("{line}\r\n{rest}").as_bytes()).await;
-        let statuses = statuses(&said);
-        assert!(!statuses.contains(&200), "{line:?}: {said}");
-        assert!(!said.contains(KEY), "{line:?}: {said}");
+        let response = exchange(&server, format!("{line}\r\n{rest}").as_bytes()).await;
+        let statuses = statuses(&response);
+        assert!(!statuses.contains(&200), "{line:?}: {response}");
+        assert!(!response.contains(KEY), "{line:?}: {response}");
     }
     assert_eq!(scripted.count(), 0, "{:?}", scripted.seen().first());
     // The absolute form reaches the same operation, whatever host it names.
-    said(
+    exchange(
         &server,
         format!("POST http://127.0.0.1:1{CHAT} HTTP/1.1\r\nconnection: close\r\n{rest}").as_bytes(),
     )
@@ -260,9 +260,9 @@ async fn absolute_target_replaces_the_host_header() {
              connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        let answer = said(&server, request.as_bytes()).await;
+        let answer = exchange(&server, request.as_bytes()).await;
         assert!(answer.contains(&format!(r#""url":"{expected}"#)), "{target} and {host}: {answer}");
     }
     let request = "GET http://someone@gateway.example/health HTTP/1.1\r\nhost: gateway.example\r\n\r\n";
-    assert_eq!(statuses(&said(&server, request.as_bytes()).await), [400]);
+    assert_eq!(statuses(&exchange(&server, request.as_bytes()).await), [400]);
 }

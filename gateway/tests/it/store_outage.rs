@@ -89,8 +89,8 @@ impl Turn {
 
     /// Sends a request and handles the response according to its kind.
     async fn take(self, server: &Server, key: &str) {
-        let asking = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key);
-        let mut response = send(asking.json(&self.question())).await;
+        let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key);
+        let mut response = send(request.json(&self.question())).await;
         assert_eq!(response.status(), if self == Self::Fails { 500 } else { 200 }, "{self:?}");
         if self == Self::Leaves {
             let started = response.chunk().await.expect("bytes").expect("an event");
@@ -195,8 +195,8 @@ impl Load {
         let is_stored = async || {
             let stored = self.metric("gatewright_usage_requests{state=\"stored\"}").await;
             // A request in progress would make the upstream's count higher.
-            let asked = u32::try_from(self.counted().requests).expect("few requests");
-            (stored - f64::from(asked)).abs() < 0.5 && self.waiting().await < 0.5
+            let requests = u32::try_from(self.counted().requests).expect("few requests");
+            (stored - f64::from(requests)).abs() < 0.5 && self.waiting().await < 0.5
         };
         while !is_stored().await {
             assert!(started.elapsed() < PATIENCE, "the store does not receive everything");

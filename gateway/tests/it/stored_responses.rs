@@ -31,8 +31,8 @@ async fn stored_response_is_retrieved_unchanged() {
     let server = start().await;
     let (first, second) = two_turns(&server).await;
     for made in [&first, &second] {
-        let (status, kept) = read(server.get(&format!("{PATH}/{}", id(made)))).await;
-        assert_eq!((status, &kept), (200, made));
+        let (status, retrieved) = read(server.get(&format!("{PATH}/{}", id(made)))).await;
+        assert_eq!((status, &retrieved), (200, made));
     }
     let body = json!({ "model": "model-sol", "input": "Say plums", "stream": true });
     let events = server.stream(PATH, &body).await;
@@ -158,8 +158,8 @@ async fn response_at_maximum_depth_is_retrieved_and_continued() {
     let body = json!({ "model": "model-sol", "input": [{ "role": "user", "content": "Say apples" }, ours], "tools": [ours] });
     let made = server.ask(PATH, &body).await;
     assert_eq!(made["tools"][0], ours);
-    let (status, kept) = read(server.get(&format!("{PATH}/{}", id(&made)))).await;
-    assert_eq!((status, &kept), (200, &made));
+    let (status, retrieved) = read(server.get(&format!("{PATH}/{}", id(&made)))).await;
+    assert_eq!((status, &retrieved), (200, &made));
     let items = page(&server, &made, "?order=asc").await;
     assert_eq!(items["data"][1]["deep"], ours["deep"]);
     let next = json!({ "model": "model-sol", "previous_response_id": made["id"], "input": "Say pears" });
@@ -205,8 +205,8 @@ async fn typed_client_retrieves_lists_and_deletes_responses() {
     let responses = client.responses();
     let request = types::ResponseRequest::new("model-sol", "Say apples");
     let made = responses.create(&request).await.expect("a response");
-    let kept = responses.retrieve(&made.id).await.expect("it is stored");
-    assert_eq!(kept.output_text(), "apples");
+    let retrieved = responses.retrieve(&made.id).await.expect("it is stored");
+    assert_eq!(retrieved.output_text(), "apples");
     let order = Some(types::ListResponseInputItemsOrder::Asc);
     let page = responses.input_items().list(&made.id, None, None, Some(1), order).await.expect("a page");
     let [item] = page.data.as_slice() else { panic!("{page:?}") };
@@ -254,7 +254,7 @@ async fn response_of_a_storeless_provider_is_stored_and_continued() {
     let fourth = json!({ "model": "mine", "previous_response_id": third["id"], "input": "Say figs" });
     server.ask(PATH, &fourth).await;
     let seen = provider.seen();
-    let said = |at: usize| -> Vec<(String, String)> {
+    let messages_of = |at: usize| -> Vec<(String, String)> {
         let request = seen[at].json();
         let text = |value: &Value| match value {
             Value::Array(parts) => parts[0]["text"].as_str().unwrap_or_default().to_owned(),
@@ -274,7 +274,7 @@ async fn response_of_a_storeless_provider_is_stored_and_continued() {
     ];
     let turns = turns.map(|(role, text)| (role.to_owned(), text.to_owned()));
     for at in 0..4 {
-        assert_eq!(said(at), turns[..=2 * at], "request {at}");
+        assert_eq!(messages_of(at), turns[..=2 * at], "request {at}");
         assert!(!seen[at].body.contains("previous_response_id"), "{}", seen[at].body);
     }
 
@@ -357,8 +357,8 @@ async fn dropped_item_leaves_no_empty_message() {
     let input = json!([{ "role": "user", "content": "a" }, search, { "role": "user", "content": "b" }]);
     let response = send(server.post(PATH, &json!({ "model": "mine", "input": input }))).await;
     assert_eq!(response.headers()["x-gatewright-dropped"], "/input/1");
-    let asked = provider.seen()[0].json();
-    let said: Vec<&Value> =
-        asked["messages"].as_array().expect("messages").iter().map(|one| &one["content"]).collect();
-    assert_eq!(said, [&json!("a"), &json!("b")]);
+    let sent = provider.seen()[0].json();
+    let contents: Vec<&Value> =
+        sent["messages"].as_array().expect("messages").iter().map(|one| &one["content"]).collect();
+    assert_eq!(contents, [&json!("a"), &json!("b")]);
 }

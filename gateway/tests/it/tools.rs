@@ -334,8 +334,8 @@ async fn legacy_functions_get_a_function_call_in_chat() {
     body["messages"].as_array_mut().expect("messages").extend([called, result]);
     body["function_call"] = json!("none");
     let answer = server.ask(CHAT, &body).await;
-    let said = answer["choices"][0]["message"]["content"].as_str().expect("a text");
-    assert!(said.contains(TOKEN), "{said}");
+    let text = answer["choices"][0]["message"]["content"].as_str().expect("a text");
+    assert!(text.contains(TOKEN), "{text}");
 
     body["function_call"] = json!({ "name": "other" });
     let (status, refused) = server.refused(CHAT, &body).await;

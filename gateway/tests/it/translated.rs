@@ -41,11 +41,12 @@ const KINDS: [&str; 6] = ["chat", "responses", "messages", "native", "gatewright
 #[tokio::test]
 async fn each_client_protocol_reaches_each_kind_of_upstream() {
     let (server, _behind) = hops().await;
-    let say = format!("Say {TOKEN}");
+    let prompt = format!("Say {TOKEN}");
     for kind in KINDS {
         let model = format!("at-{kind}");
-        let answer =
-            server.ask(CHAT, &json!({"model": model, "messages": [{"role": "user", "content": say}]})).await;
+        let answer = server
+            .ask(CHAT, &json!({"model": model, "messages": [{"role": "user", "content": prompt}]}))
+            .await;
         assert_eq!(answer["choices"][0]["message"]["content"], TOKEN, "{kind}: {answer}");
         assert_eq!(
             (&answer["model"], &answer["choices"][0]["finish_reason"]),
@@ -56,23 +57,24 @@ async fn each_client_protocol_reaches_each_kind_of_upstream() {
             "{kind}: {answer}"
         );
 
-        let answer = server.ask("/v1/responses", &json!({"model": model, "input": say})).await;
+        let answer = server.ask("/v1/responses", &json!({"model": model, "input": prompt})).await;
         assert_eq!(answer["output"][0]["content"][0]["text"], TOKEN, "{kind}: {answer}");
         assert_eq!((&answer["model"], &answer["status"]), (&json!(model), &json!("completed")));
 
-        let body = json!({"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": say}]});
+        let body =
+            json!({"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": prompt}]});
         let answer = server.ask("/v1/messages", &body).await;
         assert_eq!(answer["content"][0]["text"], TOKEN, "{kind}: {answer}");
         assert_eq!((&answer["model"], &answer["stop_reason"]), (&json!(model), &json!("end_turn")));
-        let body = json!({"model": model, "messages": [{"role": "user", "content": say}]});
+        let body = json!({"model": model, "messages": [{"role": "user", "content": prompt}]});
         let counted = send(server.post("/v1/messages/count_tokens", &body)).await;
-        // An upstream without token counting is not asked to count.
+        // Tokens are estimated for an upstream that cannot count them.
         let is_estimated = counted.headers().get("x-gatewright-estimated").is_some();
         assert_eq!(is_estimated, !["messages", "gatewright", "simulator"].contains(&kind), "{kind}");
         let answer: Value = counted.json().await.expect("JSON");
         assert!(answer["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind}: {answer}");
 
-        let body = json!({"contents": [{"role": "user", "parts": [{"text": say}]}]});
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": prompt}]}]});
         let answer = server.ask(&format!("/v1beta/models/{model}:countTokens"), &body).await;
         assert!(answer["totalTokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind}: {answer}");
         let answer = server.ask(&format!("/v1beta/models/{model}:generateContent"), &body).await;
@@ -84,11 +86,11 @@ async fn each_client_protocol_reaches_each_kind_of_upstream() {
 #[tokio::test]
 async fn streams_reach_each_client_protocol_from_each_kind_of_upstream() {
     let (server, _behind) = hops().await;
-    let say = format!("Say \"one two three four\" and {TOKEN}");
+    let prompt = format!("Say \"one two three four\" and {TOKEN}");
     for kind in KINDS {
         let model = format!("at-{kind}");
         let mut body =
-            json!({"model": model, "messages": [{"role": "user", "content": say}], "stream": true});
+            json!({"model": model, "messages": [{"role": "user", "content": prompt}], "stream": true});
         body["stream_options"] = json!({"include_usage": true});
         let got = server.stream(CHAT, &body).await;
         assert_eq!(got.last().map(|event| event.data.as_str()), Some("[DONE]"), "{kind}: {got:?}");
@@ -102,7 +104,7 @@ async fn streams_reach_each_client_protocol_from_each_kind_of_upstream() {
         );
 
         let got =
-            server.stream("/v1/responses", &json!({"model": model, "input": say, "stream": true})).await;
+            server.stream("/v1/responses", &json!({"model": model, "input": prompt, "stream": true})).await;
         let last = got.iter().find(|event| event.name.as_deref() == Some("response.completed"));
         let last = last.unwrap_or_else(|| panic!("{kind}: {got:?}"));
         assert!(
@@ -113,7 +115,7 @@ async fn streams_reach_each_client_protocol_from_each_kind_of_upstream() {
         );
 
         let body = json!({"model": model, "max_tokens": 100, "stream": true,
-            "messages": [{"role": "user", "content": say}]});
+            "messages": [{"role": "user", "content": prompt}]});
         let got = server.stream("/v1/messages", &body).await;
         assert_eq!(
             got.last().and_then(|event| event.name.as_deref()),
@@ -126,7 +128,7 @@ async fn streams_reach_each_client_protocol_from_each_kind_of_upstream() {
             .collect();
         assert!(text.contains(TOKEN), "{kind}: {text}");
 
-        let body = json!({"contents": [{"role": "user", "parts": [{"text": say}]}]});
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": prompt}]}]});
         let path = format!("/v1beta/models/{model}:streamGenerateContent");
         let got = server.stream(&format!("{path}?alt=sse"), &body).await;
         assert_eq!(got.last().expect("an event").json()["candidates"][0]["finishReason"], "STOP", "{kind}");
@@ -194,8 +196,8 @@ async fn inexpressible_members_are_reported_or_rejected_if_strict() {
 
     let (status, answer) = read(server.post(CHAT, &body).header("x-gatewright-strict", "true")).await;
     assert_eq!(status, 400);
-    let told = answer["error"]["message"].as_str().expect("a message");
-    assert!(told.contains("/seed") && told.contains("/future"), "{answer}");
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("/seed") && message.contains("/future"), "{answer}");
     assert_eq!(scripted.count(), 1);
     // A request without losses is not rejected.
     let (status, _) = read(server.post(CHAT, &question(false)).header("x-gatewright-strict", "true")).await;
@@ -218,7 +220,7 @@ async fn strict_model_rejects_losses_unless_the_request_overrides_it() {
                 let (path, plain) = client.request("mine", stream);
                 let mut body = plain.clone();
                 body["future"] = json!({"a": 1});
-                let asked = async |body: &Value, strict: Option<&str>| {
+                let post = async |body: &Value, strict: Option<&str>| {
                     let request = server.post(&path, body);
                     send(match strict {
                         Some(strict) => request.header("x-gatewright-strict", strict),
@@ -228,17 +230,20 @@ async fn strict_model_rejects_losses_unless_the_request_overrides_it() {
                 };
                 let before = scripted.count();
                 for strict in [None, Some("true")] {
-                    let refused = asked(&body, strict).await;
+                    let refused = post(&body, strict).await;
                     assert_eq!(refused.status(), 400, "{here}, header: {strict:?}");
-                    let told: Value = refused.json().await.expect("JSON");
-                    assert!(client.is_error(&told) && told.to_string().contains("/future"), "{here}: {told}");
+                    let error: Value = refused.json().await.expect("JSON");
+                    assert!(
+                        client.is_error(&error) && error.to_string().contains("/future"),
+                        "{here}: {error}"
+                    );
                 }
-                assert_eq!(scripted.count(), before, "{here}: nobody was asked");
-                let allowed = asked(&body, Some("false")).await;
+                assert_eq!(scripted.count(), before, "{here}: no upstream was called");
+                let allowed = post(&body, Some("false")).await;
                 let dropped = allowed.headers().get("x-gatewright-dropped").map(http::HeaderValue::as_bytes);
                 assert_eq!((allowed.status().as_u16(), dropped), (200, Some(&b"/future"[..])), "{here}");
                 // A request without losses is not rejected.
-                assert_eq!(asked(&plain, None).await.status(), 200, "{here}");
+                assert_eq!(post(&plain, None).await.status(), 200, "{here}");
             }
         }
     }

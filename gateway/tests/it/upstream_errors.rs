@@ -49,20 +49,20 @@ fn protocols() -> [(Kind, &'static str, serde_json::Value); 4] {
 
 #[tokio::test]
 async fn upstream_error_details_reach_clients_of_the_same_protocol() {
-    let told = [
+    let answers = [
         json!({"error": {"message": "bad", "type": "odd_error", "param": "n", "code": "odd", "inner": {"n": [1.5]}}, "trace": 7}),
         json!({"error": {"message": "bad", "type": "odd_error", "param": "n", "code": "odd", "inner": {"n": [1.5]}}, "trace": 7}),
         json!({"type": "error", "error": {"type": "odd_error", "message": "bad", "inner": {"n": [1.5]}}, "trace": 7}),
         json!({"error": {"code": 400, "message": "bad", "status": "FAILED_PRECONDITION", "inner": {"n": [1.5]},
             "details": [{"@type": "type.example/odd", "metadata": {"n": "1"}}]}, "trace": 7}),
     ];
-    for ((kind, path, body), told) in protocols().into_iter().zip(told) {
-        let scripted = Scripted::start([json_answer(400, &told)]).await;
+    for ((kind, path, body), answer) in protocols().into_iter().zip(answers) {
+        let scripted = Scripted::start([json_answer(400, &answer)]).await;
         let server = start_with(config(vec![upstream("one", kind, &scripted.url)])).await;
         let (status, mut seen) = server.refused(path, &body).await;
         assert_eq!(status, 400, "{seen}");
         let members = seen["error"].as_object().cloned().expect("an error");
-        for (name, value) in told["error"].as_object().expect("an error") {
+        for (name, value) in answer["error"].as_object().expect("an error") {
             assert_eq!(members.get(name), Some(value), "{path}: {name} in {seen}");
         }
         assert_eq!(seen["trace"].take(), 7, "{path}");
@@ -159,11 +159,11 @@ async fn rate_limit_of_the_only_key_does_not_open_the_breaker() {
     server.ask(CHAT, &question(false)).await;
     // With a retry time, the upstream is not called until then.
     let body = r#"{"error":{"message":"slowly"}}"#;
-    let told = format!(
+    let response = format!(
         "HTTP/1.1 429 X\r\nretry-after: 30\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    scripted.then(vec![Step::Write(told.into())]);
+    scripted.then(vec![Step::Write(response.into())]);
     assert_eq!(server.refused(CHAT, &question(false)).await.0, 429);
     let seen = scripted.count();
     let response = send(server.post(CHAT, &question(false))).await;

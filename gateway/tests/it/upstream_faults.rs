@@ -142,6 +142,6 @@ async fn hidden_usage_chunk_does_not_reach_the_client() {
     let scripted = Scripted::start([crate::upstreams::stream(&chunks(&["x"]))]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
     let got = server.stream(CHAT, &question(true)).await;
-    let told: Vec<Value> = got.iter().filter(|event| event.data != "[DONE]").map(Event::json).collect();
-    assert!(told.iter().all(|chunk| chunk["usage"].is_null()));
+    let received: Vec<Value> = got.iter().filter(|event| event.data != "[DONE]").map(Event::json).collect();
+    assert!(received.iter().all(|chunk| chunk["usage"].is_null()));
 }

@@ -111,9 +111,9 @@ async fn estimate_follows_the_queue_or_the_providers_estimate() {
     // A minute while nothing is known; twice that behind a waiting video; and a minute without a queue.
     assert_eq!(estimates, [60, 120, 60]);
 
-    let told =
+    let queued =
         json!({ "id": "v", "status": "processing", "created": 1, "model": "theirs", "estimated_time": 7 });
-    let provider = Scripted::start([json_answer(200, &told)]).await;
+    let provider = Scripted::start([json_answer(200, &queued)]).await;
     let server = start_with(self::config(vec![upstream("one", Kind::Gatewright, &provider.url)], None)).await;
     let task: Value = send(server.post(PATH, &request())).await.json().await.expect("JSON");
     assert_eq!(task["estimated_time"], 7, "{task}");
@@ -135,10 +135,10 @@ async fn video_is_submitted_polled_fetched_and_notified() {
     assert!(task["estimated_time"].as_u64().is_some_and(|seconds| seconds > 0));
     assert!(task["id"].as_str().is_some_and(|id| id.starts_with("video_")), "{task}");
 
-    let told = notified(&server, &mut received).await;
+    let notification = notified(&server, &mut received).await;
     let done = finished(&server, &task["id"]).await;
     assert_eq!(
-        (&told["id"], &told["status"], &told["output"]["duration"]),
+        (&notification["id"], &notification["status"], &notification["output"]["duration"]),
         (&task["id"], &json!("completed"), &json!(8))
     );
     assert_eq!(
@@ -146,7 +146,7 @@ async fn video_is_submitted_polled_fetched_and_notified() {
         (&json!("720x1280"), &json!("mp4"))
     );
     assert_eq!(download(&server, &done).await, file());
-    assert_eq!(download(&server, &told).await, file());
+    assert_eq!(download(&server, &notification).await, file());
 
     let seen = provider.seen();
     let lines: Vec<&str> = seen.iter().map(|seen| seen.line.as_str()).collect();
@@ -298,8 +298,8 @@ async fn unfinished_video_fails_at_its_timeout_and_notifies() {
     let mut body = request();
     body["webhook_url"] = json!(url);
     let task = server.ask(PATH, &body).await;
-    let told = notified(&server, &mut received).await;
-    assert_eq!((&told["id"], &told["status"]), (&task["id"], &json!("failed")));
+    let notification = notified(&server, &mut received).await;
+    assert_eq!((&notification["id"], &notification["status"]), (&task["id"], &json!("failed")));
     let message = failure(&server, &task).await;
     assert!(message.starts_with("there was no video within 2s; the last problem: "), "{message}");
 }
@@ -342,10 +342,10 @@ async fn non_video_file_is_not_served() {
 async fn file_beyond_the_storage_limit_is_not_fetched() {
     // With and without a content length.
     const MOST: usize = 9 * 1024 * 1024;
-    let told = vec![file_head(MOST + 1), Step::Hang];
+    let with_length = vec![file_head(MOST + 1), Step::Hang];
     let head = b"HTTP/1.1 200 X\r\ncontent-type: video/mp4\r\n\r\n".to_vec();
-    let untold = vec![Step::Write(head), Step::Write(file()), Step::Write(vec![0; MOST]), Step::Hang];
-    for content in [told, untold] {
+    let without_length = vec![Step::Write(head), Step::Write(file()), Step::Write(vec![0; MOST]), Step::Hang];
+    for content in [with_length, without_length] {
         let mut provider = Scripted::start([video("queued"), video("completed"), content]).await;
         let one = vec![upstream("one", Kind::Chat, &provider.url)];
         let server = start_with(Config { max_file_bytes: MOST, ..config(one, None) }).await;
@@ -368,13 +368,13 @@ async fn file_beyond_the_key_limit_is_not_fetched() {
     let server = start_with(Config { admin_key: Some(admin.clone()), ..config(one, None) }).await;
     let new = json!({ "name": "limited", "limits": { "file_bytes": LIMIT } });
     let made = read(server.bare(Method::POST, "/admin/keys").bearer_auth(admin.expose()).json(&new)).await.1;
-    let asked = |method, path: &str| {
+    let request = |method, path: &str| {
         server.bare(method, path).bearer_auth(made["secret"].as_str().expect("a secret"))
     };
-    let task = read(asked(Method::POST, PATH).json(&request())).await.1;
+    let task = read(request(Method::POST, PATH).json(&request())).await.1;
     let path = format!("{PATH}/{}", task["id"].as_str().expect("an id"));
     let failed = loop {
-        let task = read(asked(Method::GET, &path)).await.1;
+        let task = read(request(Method::GET, &path)).await.1;
         if task["status"] == "failed" {
             break task;
         }
@@ -416,8 +416,8 @@ async fn video_passes_through_two_gateways() {
     assert_eq!(task["model"], "mine");
     // One rejected and one accepted attempt, and none from the inner gateway.
     for _ in 0..2 {
-        let told = notified(&server, &mut received).await;
-        assert_eq!((&told["id"], &told["status"]), (&task["id"], &json!("completed")));
+        let notification = notified(&server, &mut received).await;
+        assert_eq!((&notification["id"], &notification["status"]), (&task["id"], &json!("completed")));
     }
     let done = finished(&server, &task["id"]).await;
     assert_eq!(done["output"]["resolution"], "720x1280");
@@ -513,11 +513,11 @@ async fn video_of_a_disconnected_client_is_completed() {
     let (url, mut received) = receiver(0).await;
     let mut body = request();
     body["webhook_url"] = json!(url);
-    let asked = server.post(PATH, &body).timeout(Duration::from_millis(100)).send();
-    assert!(asked.await.is_err(), "the client does not wait");
-    let told = notified(&server, &mut received).await;
-    assert_eq!(told["status"], "completed");
-    assert_eq!(download(&server, &told).await, file());
+    let submission = server.post(PATH, &body).timeout(Duration::from_millis(100)).send();
+    assert!(submission.await.is_err(), "the client does not wait");
+    let notification = notified(&server, &mut received).await;
+    assert_eq!(notification["status"], "completed");
+    assert_eq!(download(&server, &notification).await, file());
 }
 
 #[tokio::test]
@@ -551,11 +551,11 @@ async fn repeated_submission_after_a_disconnect_makes_no_second_video() {
     let settings = config(vec![upstream("one", Kind::Chat, &provider.url)], None);
     let gateway = Embedded::new(settings).expect("a gateway");
     let ask = || {
-        let asked = http::Request::post(PATH)
+        let request = http::Request::post(PATH)
             .header("authorization", format!("Bearer {}", gateway.key().expose()))
             .header("content-type", "application/json")
             .header("idempotency-key", "once");
-        gateway.answer(asked.body(Body::from(request().to_string())).expect("a request"))
+        gateway.answer(request.body(Body::from(request().to_string())).expect("a request"))
     };
     // Like a server whose connection was reset.
     assert!(tokio::time::timeout(Duration::from_millis(100), ask()).await.is_err(), "no answer yet");

@@ -114,8 +114,8 @@ async fn response_without_usage_is_recorded_as_an_estimate() {
     let one = Scripted::start([json_answer(200, &answer)]).await;
     let server = start(None, upstreams::config(vec![upstream("one", Kind::Chat, &one.url)])).await;
     let key = create(&server, json!({ "name": "ci" })).await;
-    let asking = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key);
-    assert_eq!(read(asking.json(&question(false))).await.0, 200);
+    let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key);
+    assert_eq!(read(request.json(&question(false))).await.0, 200);
     let row = row_of(&server, "key=ci", 1).await;
     assert_eq!((&row["complete"], &row["estimated"]), (&json!(1), &json!(1)), "{row}");
     let tokens = |name: &str| row[name].as_u64().expect("a count");
@@ -135,8 +135,8 @@ async fn token_count_request_consumes_no_tokens() {
         [("/v1/messages/count_tokens", messages, "mine"), ("/v1beta/models/sim:countTokens", native, "sim")]
     {
         let key = create(&server, json!({ "name": format!("key-{model}") })).await;
-        let asking = server.bare(Method::POST, path).bearer_auth(&key).json(&body);
-        let (status, answer) = read(asking).await;
+        let request = server.bare(Method::POST, path).bearer_auth(&key).json(&body);
+        let (status, answer) = read(request).await;
         assert_eq!(status, 200, "{answer}");
         let row = row_of(&server, &format!("key=key-{model}"), 1).await;
         assert_eq!((&row["complete"], &row["estimated"]), (&json!(1), &json!(0)), "{row}");
@@ -323,11 +323,11 @@ async fn input_of_an_aborted_request_is_counted() {
     let server = start(None, config).await;
     let key = create(&server, json!({ "name": "ci" })).await;
     let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key).json(&question(false));
-    let asking = tokio::spawn(request.send());
+    let call = tokio::spawn(request.send());
     while hanging.count() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    asking.abort();
+    call.abort();
     // The failed upstream is not in the report.
     let row = row_of(&server, "key=ci", 1).await;
     let counts = [&row["complete"], &row["estimated"], &row["output_tokens"]].map(Value::as_u64);

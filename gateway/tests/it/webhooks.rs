@@ -110,8 +110,8 @@ async fn unresponsive_receiver_holds_a_bounded_number_of_connections() {
     }
     assert_eq!(held.len(), MAX_AT_ONCE);
     // Each answer admits another connection until all are delivered.
-    let mut told = 0;
-    while told < TASKS {
+    let mut delivered = 0;
+    while delivered < TASKS {
         let mut socket = match held.pop() {
             Some(socket) => socket,
             None => listener.accept().await.expect("a connection").0,
@@ -119,7 +119,7 @@ async fn unresponsive_receiver_holds_a_bounded_number_of_connections() {
         let mut request = [0; 4096];
         assert!(socket.read(&mut request).await.expect("a request") > 0);
         socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("answered");
-        told += 1;
+        delivered += 1;
     }
     assert!(tokio::time::timeout(quiet, listener.accept()).await.is_err(), "each is delivered once");
 }

@@ -75,11 +75,11 @@ fn push(mut part: Part, role: Role, parts: &mut Vec<Part>, called: &mut HashSet<
         }
         PartKind::Other(value) if value["type"] == "tool_result" => {
             if let Some(id) = value["tool_use_id"].as_str().map(str::to_owned) {
-                let said = texts(&value["content"], &at);
+                let contents = texts(&value["content"], &at);
                 part.kind = PartKind::Result(ToolResult {
                     call_id: id,
                     name: None,
-                    parts: said,
+                    parts: contents,
                     failed: None,
                     custom: false,
                 });
@@ -98,7 +98,7 @@ fn texts(content: &Value, at: &JsonPointer) -> Vec<Part> {
         Value::Array(blocks) => blocks
             .iter()
             .map(|block| match block["text"].as_str() {
-                Some(said) => text(said),
+                Some(part) => text(part),
                 None => Part { at: at.clone(), kind: PartKind::Other(block.clone()), cache: None },
             })
             .collect(),

@@ -81,10 +81,10 @@ impl ChatGrammar {
         };
         let delta = &choice["delta"];
         let ended = self.ends.entry(index).or_default().is_some();
-        let says = ["content", "tool_calls", "refusal", "reasoning_content"]
+        let has_content = ["content", "tool_calls", "refusal", "reasoning_content"]
             .iter()
             .any(|name| !delta[*name].is_null() && delta[*name] != "");
-        if ended && says {
+        if ended && has_content {
             transcript
                 .fault("nothing_after_the_end", format!("{delta} after the finish_reason of its choice"));
         }
@@ -135,7 +135,7 @@ impl ChatGrammar {
         });
         let call = &transcript.calls[place];
         let differs =
-            |said: Option<&str>, known: &str| said.is_some_and(|said| !said.is_empty() && said != known);
+            |sent: Option<&str>, known: &str| sent.is_some_and(|sent| !sent.is_empty() && sent != known);
         if differs(id, &call.id) || differs(name, &call.name) {
             transcript.fault("a_call_keeps_id_and_name", format!("a later piece is {piece}"));
         }

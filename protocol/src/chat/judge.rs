@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("strict_schemas_are_closed", strict_schemas_are_closed),
     Rule::new("a_schema_has_a_name", a_schema_has_a_name),
-    Rule::new("json_is_asked_for", json_is_asked_for),
+    Rule::new("json_is_mentioned", json_is_mentioned),
     Rule::new("user_is_short", user_is_short),
     Rule::new("four_stops", four_stops),
     Rule::new("numbers_are_in_range", numbers_are_in_range),
@@ -64,12 +64,12 @@ fn functions(body: &Value) -> impl Iterator<Item = (String, &Value)> {
 /// the roles of `ChatCompletionRequestMessage` there.
 fn messages_are_there(body: &Value, findings: &mut Findings) {
     if messages(body).next().is_none() {
-        findings.say("/messages", "one message at least");
+        findings.report("/messages", "one message at least");
     }
     for (at, message) in messages(body) {
         let roles = ["system", "developer", "user", "assistant", "tool", "function"];
         if !roles.contains(&text(message, "role")) {
-            findings.say(format!("{at}/role"), format!("{} is none of {roles:?}", message["role"]));
+            findings.report(format!("{at}/role"), format!("{} is none of {roles:?}", message["role"]));
         }
     }
 }
@@ -85,29 +85,31 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
             match open.iter().position(|call| *call == id) {
                 Some(index) => drop(open.remove(index)),
                 None => findings
-                    .say(at, format!("a result of {id:?}, which is no open call of the message before")),
+                    .report(at, format!("a result of {id:?}, which is no open call of the message before")),
             }
             continue;
         }
         if !open.is_empty() {
-            findings.say(at, format!("calls {open:?} have no results"));
+            findings.report(at, format!("calls {open:?} have no results"));
         }
         open = items(&message["tool_calls"]).map(|(_, call)| text(call, "id")).collect();
     }
     if !open.is_empty() {
-        findings.say("/messages", format!("calls {open:?} have no results"));
+        findings.report("/messages", format!("calls {open:?} have no results"));
     }
 }
 
-/// Parallel calls with the same id can't be told apart. Sources: github.com/vllm-project/vllm/issues/50295,
+/// Parallel calls with the same id are indistinguishable. Sources: github.com/vllm-project/vllm/issues/50295,
 /// github.com/BerriAI/litellm/issues/23510.
 fn ids_of_a_message_are_unique(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let mut known = HashSet::new();
         for (index, call) in items(&message["tool_calls"]) {
             if !known.insert(text(call, "id")) {
-                findings
-                    .say(format!("{at}/tool_calls/{index}/id"), format!("{} for a second call", call["id"]));
+                findings.report(
+                    format!("{at}/tool_calls/{index}/id"),
+                    format!("{} for a second call", call["id"]),
+                );
             }
         }
     }
@@ -123,7 +125,7 @@ fn ids_are_short(body: &Value, findings: &mut Findings) {
     for (at, id) in ids {
         let length = id.as_str().map_or(0, |id| id.chars().count());
         if length == 0 || length > 40 {
-            findings.say(at, format!("{length} characters, 1 to 40 are right"));
+            findings.report(at, format!("{length} characters, 1 to 40 are right"));
         }
     }
 }
@@ -137,7 +139,7 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
         let kind = text(named, "type");
         let name = text(&named[kind], "name");
         if ["function", "custom"].contains(&kind) && !is_name(name, 64, "") {
-            findings.say(format!("{at}/{kind}/name"), format!("{name:?} is not 1 to 64 of a-zA-Z0-9_-"));
+            findings.report(format!("{at}/{kind}/name"), format!("{name:?} is not 1 to 64 of a-zA-Z0-9_-"));
         }
     }
 }
@@ -158,11 +160,13 @@ fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
             "custom" if call["custom"]["input"].is_string() => {}
             "function" => {
                 let given = &call["function"]["arguments"];
-                findings
-                    .say(format!("{at}/function/arguments"), format!("{given} is no text of a JSON object"));
+                findings.report(
+                    format!("{at}/function/arguments"),
+                    format!("{given} is no text of a JSON object"),
+                );
             }
-            "custom" => findings.say(format!("{at}/custom/input"), "a text"),
-            kind => findings.say(format!("{at}/type"), format!("{kind:?} is no kind of call")),
+            "custom" => findings.report(format!("{at}/custom/input"), "a text"),
+            kind => findings.report(format!("{at}/type"), format!("{kind:?} is no kind of call")),
         }
     }
 }
@@ -173,9 +177,10 @@ fn content_is_there(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let content = &message["content"];
         let instead = ["tool_calls", "refusal", "audio", "function_call"];
-        let is_said = message["role"] == "assistant" && instead.iter().any(|name| !message[*name].is_null());
-        if !(content.is_string() || content.is_array() || (content.is_null() && is_said)) {
-            findings.say(format!("{at}/content"), format!("expected a string, got {content}"));
+        let may_be_null =
+            message["role"] == "assistant" && instead.iter().any(|name| !message[*name].is_null());
+        if !(content.is_string() || content.is_array() || (content.is_null() && may_be_null)) {
+            findings.report(format!("{at}/content"), format!("expected a string, got {content}"));
         }
     }
 }
@@ -186,13 +191,13 @@ fn lists_are_not_empty(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         for name in ["content", "tool_calls"] {
             if is_empty(&message[name]) {
-                findings.say(format!("{at}/{name}"), "[] is too short");
+                findings.report(format!("{at}/{name}"), "[] is too short");
             }
         }
     }
     for name in ["tools", "stop"] {
         if is_empty(&body[name]) {
-            findings.say(format!("/{name}"), "[] is too short");
+            findings.report(format!("/{name}"), "[] is too short");
         }
     }
 }
@@ -209,9 +214,10 @@ fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
         for (index, part) in items(&message["content"]) {
             let kind = text(part, "type");
             if !right.contains(&kind) {
-                findings.say(format!("{at}/content/{index}/type"), format!("{kind:?} is none of {right:?}"));
+                findings
+                    .report(format!("{at}/content/{index}/type"), format!("{kind:?} is none of {right:?}"));
             } else if kind == "text" && !part["text"].is_string() {
-                findings.say(format!("{at}/content/{index}/text"), "a text");
+                findings.report(format!("{at}/content/{index}/text"), "a text");
             }
         }
     }
@@ -225,12 +231,12 @@ fn media_have_their_form(body: &Value, findings: &mut Findings) {
             let at = format!("{at}/content/{index}");
             match text(part, "type") {
                 "image_url" if !is_picture(text(&part["image_url"], "url")) => {
-                    findings.say(format!("{at}/image_url/url"), "no address, and no picture in base64");
+                    findings.report(format!("{at}/image_url/url"), "no address, and no picture in base64");
                 }
                 "input_audio" => {
                     let audio = &part["input_audio"];
                     if !["wav", "mp3"].contains(&text(audio, "format")) || !is_base64(text(audio, "data")) {
-                        findings.say(format!("{at}/input_audio"), "wav or mp3 in base64");
+                        findings.report(format!("{at}/input_audio"), "wav or mp3 in base64");
                     }
                 }
                 "file" => {
@@ -239,7 +245,7 @@ fn media_have_their_form(body: &Value, findings: &mut Findings) {
                         .is_some_and(|(kind, data)| kind.contains('/') && is_base64(data));
                     let is_id = !text(file, "file_id").is_empty();
                     if is_data == is_id {
-                        findings.say(format!("{at}/file"), "an id, or a data: address in base64");
+                        findings.report(format!("{at}/file"), "an id, or a data: address in base64");
                     }
                 }
                 _ => {}
@@ -255,7 +261,7 @@ fn names_of_authors(body: &Value, findings: &mut Findings) {
         let Some(name) = message["name"].as_str() else { continue };
         let is_wrong = |c: char| c.is_whitespace() || "<|\\/>".contains(c);
         if name.is_empty() || name.chars().count() > 64 || name.contains(is_wrong) {
-            findings.say(format!("{at}/name"), format!("{name:?} is no name of an author"));
+            findings.report(format!("{at}/name"), format!("{name:?} is no name of an author"));
         }
     }
 }
@@ -268,7 +274,7 @@ fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
     for name in ["tool_choice", "parallel_tool_calls"] {
         let is_nothing = body[name].is_null() || body[name] == "none";
         if !has_tools && !is_nothing {
-            findings.say(format!("/{name}"), "is only allowed when 'tools' are specified");
+            findings.report(format!("/{name}"), "is only allowed when 'tools' are specified");
         }
     }
 }
@@ -297,15 +303,15 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
     let format = &body["response_format"];
     one_of(body, "/response_format/type", &["text", "json_object", "json_schema"], findings);
     if format["type"] == "json_schema" && !is_name(text(&format["json_schema"], "name"), 64, "") {
-        findings.say("/response_format/json_schema/name", "1 to 64 of a-zA-Z0-9_-");
+        findings.report("/response_format/json_schema/name", "1 to 64 of a-zA-Z0-9_-");
     }
 }
 
 /// "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'". Source: "JSON
 /// mode" in platform.openai.com/docs/guides/structured-outputs ("an error if the string JSON does not appear in the context").
-fn json_is_asked_for(body: &Value, findings: &mut Findings) {
+fn json_is_mentioned(body: &Value, findings: &mut Findings) {
     if body["response_format"]["type"] == "json_object" && !has_word(&body["messages"], "json") {
-        findings.say("/messages", "must contain the word 'json'");
+        findings.report("/messages", "must contain the word 'json'");
     }
 }
 
@@ -320,7 +326,7 @@ fn user_is_short(body: &Value, findings: &mut Findings) {
 /// At most four stop sequences. Source: `StopConfiguration` in github.com/openai/openai-openapi.
 fn four_stops(body: &Value, findings: &mut Findings) {
     if items(&body["stop"]).count() > 4 {
-        findings.say("/stop", "four at most");
+        findings.report("/stop", "four at most");
     }
 }
 
@@ -335,7 +341,7 @@ fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     range(body, "/max_tokens", 1.0, f64::MAX, findings);
     range(body, "/max_completion_tokens", 1.0, f64::MAX, findings);
     if !body["top_logprobs"].is_null() && body["logprobs"] != true {
-        findings.say("/top_logprobs", "needs logprobs");
+        findings.report("/top_logprobs", "needs logprobs");
     }
 }
 
@@ -343,7 +349,7 @@ fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
 /// github.com/vercel/ai/issues/7863.
 fn one_limit(body: &Value, findings: &mut Findings) {
     if !body["max_tokens"].is_null() && !body["max_completion_tokens"].is_null() {
-        findings.say("/max_tokens", "not beside max_completion_tokens");
+        findings.report("/max_tokens", "not beside max_completion_tokens");
     }
 }
 
@@ -357,7 +363,7 @@ fn words_are_known(body: &Value, findings: &mut Findings) {
 /// "The 'stream_options' parameter is only allowed when 'stream' is enabled". Source: github.com/BerriAI/litellm/issues/5803.
 fn stream_options_of_a_stream(body: &Value, findings: &mut Findings) {
     if !body["stream_options"].is_null() && body["stream"] != true {
-        findings.say("/stream_options", "only with stream");
+        findings.report("/stream_options", "only with stream");
     }
 }
 
@@ -434,14 +440,14 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
 /// github.com/vercel/ai/issues/7863.
 fn newer_limit(body: &Value, findings: &mut Findings) {
     if !body["max_tokens"].is_null() {
-        findings.say("/max_tokens", "use 'max_completion_tokens'");
+        findings.report("/max_tokens", "use 'max_completion_tokens'");
     }
 }
 
 /// Servers that don't know the role `developer`. Source: github.com/vllm-project/vllm/issues/41114.
 fn no_developer(body: &Value, findings: &mut Findings) {
     for (at, _) in messages(body).filter(|(_, message)| message["role"] == "developer") {
-        findings.say(format!("{at}/role"), "unknown role");
+        findings.report(format!("{at}/role"), "unknown role");
     }
 }
 
@@ -449,14 +455,14 @@ fn no_developer(body: &Value, findings: &mut Findings) {
 fn system_first(body: &Value, findings: &mut Findings) {
     let is_system = |message: &Value| ["system", "developer"].contains(&text(message, "role"));
     for (at, _) in messages(body).skip(1).filter(|(_, message)| is_system(message)) {
-        findings.say(at, "must be at the beginning");
+        findings.report(at, "must be at the beginning");
     }
 }
 
 /// Servers that only know functions. Source: github.com/router-for-me/CLIProxyAPI/issues/5753.
 fn functions_only(body: &Value, findings: &mut Findings) {
     for (index, _) in items(&body["tools"]).filter(|(_, tool)| tool["type"] != "function") {
-        findings.say(format!("/tools/{index}/type"), "only functions");
+        findings.report(format!("/tools/{index}/type"), "only functions");
     }
 }
 
@@ -465,7 +471,7 @@ fn no_reasoning_content(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         for name in ["reasoning_content", "reasoning_details"] {
             if !message[name].is_null() {
-                findings.say(format!("{at}/{name}"), "is unsupported");
+                findings.report(format!("{at}/{name}"), "is unsupported");
             }
         }
     }

@@ -45,13 +45,13 @@ fn is_instruction(turn: &Turn) -> bool {
 /// All instructions as one message, for servers that accept only one. Reports instructions that came later, and parts
 /// that aren't text.
 fn system_message(conversation: &Conversation, writer: &mut RequestWriter<'_>) -> Option<Value> {
-    let (mut texts, mut has_begun) = (Vec::new(), false);
+    let (mut texts, mut is_after_turn) = (Vec::new(), false);
     for turn in &conversation.turns {
         if !is_instruction(turn) {
-            has_begun = true;
+            is_after_turn = true;
             continue;
         }
-        if has_begun {
+        if is_after_turn {
             writer.lose(format!("{}/role", turn.at));
         }
         if let Some(name) = &turn.name {
@@ -208,7 +208,7 @@ fn content_part(part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
     if !writer.is_same() {
         media::lose_inexpressible(&part.kind, writer);
     }
-    let said = match &part.kind {
+    let member = match &part.kind {
         PartKind::Text(text) => Some(("text", "text", text.as_str().into())),
         PartKind::Refusal(text) => Some(("refusal", "refusal", text.as_str().into())),
         PartKind::Image(image) => {
@@ -221,7 +221,7 @@ fn content_part(part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
         PartKind::Other(value) if writer.is_same() => return Some(value.clone()),
         _ => None,
     };
-    let Some((kind, name, mut value)) = said else {
+    let Some((kind, name, mut value)) = member else {
         writer.lose(part.at.clone());
         return None;
     };

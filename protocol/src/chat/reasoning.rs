@@ -19,14 +19,14 @@ const OWN: [&str; 2] = ["index", "format"];
 
 /// The thoughts in content parts, as text. Null: there are none.
 pub(super) fn of_content(content: &Value) -> Value {
-    let mut said = String::new();
+    let mut reasoning = String::new();
     for part in list(content).filter(|part| part["type"] == PART) {
         match &part[PART] {
-            Value::String(text) => said.push_str(text),
-            texts => said.extend(list(texts).filter_map(|text| text["text"].as_str())),
+            Value::String(text) => reasoning.push_str(text),
+            texts => reasoning.extend(list(texts).filter_map(|text| text["text"].as_str())),
         }
     }
-    if said.is_empty() { Value::Null } else { said.into() }
+    if reasoning.is_empty() { Value::Null } else { reasoning.into() }
 }
 
 /// Where a thought was among an answer's parts: the indices of its first and last detail.

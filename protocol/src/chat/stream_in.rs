@@ -36,7 +36,7 @@ struct ChatStreamReader {
     unread: StreamExtra,
 }
 
-/// A choice that has begun.
+/// A choice that has started.
 struct OpenChoice {
     index: u32,
     has_ended: bool,
@@ -186,40 +186,40 @@ impl StreamIn for ChatStreamReader {
 impl ChatStreamReader {
     /// Keeps the unread fields.
     fn keep_unread(&mut self, chunk: &mut ChatChunk) {
-        let kept = &mut self.unread;
-        kept.unread(std::mem::take(&mut chunk.unread), "", &[]);
+        let extra = &mut self.unread;
+        extra.unread(std::mem::take(&mut chunk.unread), "", &[]);
         // The default tier isn't worth reporting.
         if chunk.service_tier.as_str().is_some_and(|tier| tier != "default") {
-            kept.extra(Located::new(chunk.service_tier.take(), "/service_tier"));
+            extra.extra(Located::new(chunk.service_tier.take(), "/service_tier"));
         }
         if let Value::Object(counted) = &chunk.usage {
-            kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+            extra.unread(counted.clone(), "/usage", &usage::KNOWN);
         }
         for (place, choice) in chunk.choices.iter_mut().flatten().enumerate() {
             if !choice.unread.is_empty() {
-                kept.unread(std::mem::take(&mut choice.unread), &format!("/choices/{place}"), &[]);
+                extra.unread(std::mem::take(&mut choice.unread), &format!("/choices/{place}"), &[]);
             }
             if let Value::Object(logprobs) = &mut choice.logprobs
                 && logprobs.len() > 1
             {
                 let content = logprobs.swap_remove("content").unwrap_or_default();
-                kept.unread(std::mem::take(logprobs), &format!("/choices/{place}/logprobs"), &[]);
+                extra.unread(std::mem::take(logprobs), &format!("/choices/{place}/logprobs"), &[]);
                 logprobs.insert("content".to_owned(), content);
             }
             let Some(delta) = &mut choice.delta else { continue };
             if delta.reasoning_details.is_array() {
-                thoughts::keep_unread(&delta.reasoning_details, &format!("/choices/{place}/delta"), kept);
+                thoughts::keep_unread(&delta.reasoning_details, &format!("/choices/{place}/delta"), extra);
             }
             let calls = delta.tool_calls.iter_mut().flatten().flatten();
             let calls = calls.enumerate().filter(|(_, call)| !call.unread.is_empty());
             for (order, call) in calls {
                 let index = number(&call.index).unwrap_or(order as u64);
                 let at = format!("/choices/{place}/delta/tool_calls/{index}");
-                kept.unread(std::mem::take(&mut call.unread), &at, &[]);
+                extra.unread(std::mem::take(&mut call.unread), &at, &[]);
             }
             if !delta.unread.is_empty() {
                 let at = format!("/choices/{place}/delta");
-                kept.unread(std::mem::take(&mut delta.unread), &at, &[]);
+                extra.unread(std::mem::take(&mut delta.unread), &at, &[]);
             }
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
         has_functions,
         usage: None,
         choices: Vec::new(),
-        kept: StreamExtra::default(),
+        provider_extra: StreamExtra::default(),
     })
 }
 
@@ -36,10 +36,10 @@ struct ChatStreamWriter {
     has_functions: bool,
     usage: Option<Usage>,
     choices: Vec<ChoiceState>,
-    kept: StreamExtra,
+    provider_extra: StreamExtra,
 }
 
-/// A choice that has begun.
+/// A choice that has started.
 #[derive(Default)]
 struct ChoiceState {
     index: u32,
@@ -197,9 +197,9 @@ impl StreamOut for ChatStreamWriter {
             }
             // The next part ends it.
             Delta::CallDone { .. } => {}
-            Delta::Image { image, .. } => self.kept.image(image, Protocol::Chat),
-            Delta::Other { value, .. } => self.kept.other(value),
-            Delta::Extra(given) => self.kept.extra(given),
+            Delta::Image { image, .. } => self.provider_extra.image(image, Protocol::Chat),
+            Delta::Other { value, .. } => self.provider_extra.other(value),
+            Delta::Extra(given) => self.provider_extra.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice, end } => self.end(choice, &end, bytes),
             Delta::Failed(failure) => self.fail(&failure, bytes),
@@ -214,7 +214,7 @@ impl StreamOut for ChatStreamWriter {
                     let usage = self.usage.map_or(Value::Null, usage::write);
                     // Fields that arrived after the end of the choices, such as usage fields.
                     let mut beyond = Map::new();
-                    self.kept.add(&mut beyond);
+                    self.provider_extra.add(&mut beyond);
                     frames::data(&OutgoingChunk { beyond, ..self.chunk(&[], Some(usage)) }, bytes);
                 }
                 bytes.extend_from_slice(b"data: [DONE]\n\n");
@@ -258,7 +258,7 @@ impl ChatStreamWriter {
     }
 
     fn end(&mut self, choice: u32, end: &FinishReason, bytes: &mut Vec<u8>) {
-        self.kept.end(choice, end, Protocol::Chat);
+        self.provider_extra.end(choice, end, Protocol::Chat);
         let open = self.choice(choice, bytes);
         open.has_ended = true;
         let calls = !open.calls.is_empty();
@@ -271,7 +271,7 @@ impl ChatStreamWriter {
             finish_reason,
         }];
         let mut beyond = Map::new();
-        self.kept.add(&mut beyond);
+        self.provider_extra.add(&mut beyond);
         let chunk = self.chunk(&choices, self.include_usage.then_some(Value::Null));
         frames::data(&OutgoingChunk { beyond, ..chunk }, bytes);
     }
@@ -297,7 +297,7 @@ impl ChatStreamWriter {
         let same = last.as_ref().filter(|last| (last.part, last.summary) == (piece.part, piece.summary));
         let goes_on = same.is_some_and(|last| last.goes_on);
         let known = last.and_then(|last| last.id);
-        let told = match &known {
+        let first_id = match &known {
             Some(_) if goes_on => None,
             Some(_) => known.clone(),
             None => piece.id.clone(),
@@ -314,7 +314,7 @@ impl ChatStreamWriter {
             (member, text.into()),
             ("index", index.into()),
         ]);
-        detail.extend(told.map(|id| ("id".to_owned(), id.into())));
+        detail.extend(first_id.map(|id| ("id".to_owned(), id.into())));
         let reasoning_content = Some(paragraph.as_deref().unwrap_or(text));
         let delta = OutgoingDelta {
             reasoning_content,

@@ -38,7 +38,7 @@ pub struct Answer {
 pub struct Choice {
     /// Where the provider wrote it.
     pub at: JsonPointer,
-    /// What the model said, thought and called, in order.
+    /// The model's texts, thoughts and calls, in order.
     pub parts: Vec<Part>,
     /// The sources of its text.
     pub citations: Vec<Citation>,

@@ -88,11 +88,11 @@ fn result_blocks(body: &Value) -> impl Iterator<Item = (String, &Value)> {
 /// github.com/langchain-ai/langchain/issues/26968.
 fn messages_are_there(body: &Value, findings: &mut Findings) {
     if messages(body).next().is_none() {
-        findings.say("/messages", "at least one message is required");
+        findings.report("/messages", "at least one message is required");
     }
     for (at, message) in messages(body) {
         if items(&message["content"]).next().is_none() {
-            findings.say(format!("{at}/content"), "the content field is empty");
+            findings.report(format!("{at}/content"), "the content field is empty");
         }
     }
 }
@@ -104,9 +104,9 @@ fn roles_alternate(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let role = text(message, "role");
         if !["user", "assistant"].contains(&role) {
-            findings.say(format!("{at}/role"), format!("{role:?} is none of 'user', 'assistant'"));
+            findings.report(format!("{at}/role"), format!("{role:?} is none of 'user', 'assistant'"));
         } else if role == before {
-            findings.say(format!("{at}/role"), "a conversation must alternate between user and assistant");
+            findings.report(format!("{at}/role"), "a conversation must alternate between user and assistant");
         }
         before = role;
     }
@@ -125,7 +125,7 @@ fn a_block_is_of_one_kind(body: &Value, findings: &mut Findings) {
         for (at, block) in blocks {
             unknown(block, &at, kinds, findings);
             if block.as_object().map_or(0, serde_json::Map::len) != 1 {
-                findings.say(at, "a block has exactly one field");
+                findings.report(at, "a block has exactly one field");
             }
         }
     }
@@ -144,26 +144,26 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
                 continue;
             }
             if is_after || message["role"] == "assistant" {
-                findings.say(format!("{at}/content/{index}"), "a result in the wrong place");
+                findings.report(format!("{at}/content/{index}"), "a result in the wrong place");
             }
             let id = text(result, "toolUseId");
             match open.iter().position(|call| *call == id) {
                 Some(place) => drop(open.remove(place)),
                 None => findings
-                    .say(format!("{at}/content/{index}"), format!("a result of no call before: {id:?}")),
+                    .report(format!("{at}/content/{index}"), format!("a result of no call before: {id:?}")),
             }
         }
         if !open.is_empty() {
-            findings.say(&at, format!("expected toolResult blocks for {open:?}"));
+            findings.report(&at, format!("expected toolResult blocks for {open:?}"));
         }
         let calls = items(&message["content"]).filter(|(_, block)| block["toolUse"].is_object());
         open = calls.map(|(_, block)| text(&block["toolUse"], "toolUseId")).collect();
         if message["role"] == "user" && !open.is_empty() {
-            findings.say(&at, "only the assistant calls tools");
+            findings.report(&at, "only the assistant calls tools");
         }
     }
     if !open.is_empty() {
-        findings.say("/messages", format!("expected toolResult blocks for {open:?}"));
+        findings.report("/messages", format!("expected toolResult blocks for {open:?}"));
     }
 }
 
@@ -172,7 +172,7 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
 fn ids_have_their_characters(body: &Value, findings: &mut Findings) {
     for (at, named) in of_kind(body, "toolUse").chain(of_kind(body, "toolResult")) {
         if !is_name(text(named, "toolUseId"), 64, "") {
-            findings.say(format!("{at}/toolUseId"), format!("{} is no id", named["toolUseId"]));
+            findings.report(format!("{at}/toolUseId"), format!("{} is no id", named["toolUseId"]));
         }
     }
 }
@@ -182,7 +182,7 @@ fn ids_are_unique(body: &Value, findings: &mut Findings) {
     let mut known = HashSet::new();
     for (at, call) in of_kind(body, "toolUse") {
         if !known.insert(text(call, "toolUseId")) {
-            findings.say(format!("{at}/toolUseId"), format!("{} for a second call", call["toolUseId"]));
+            findings.report(format!("{at}/toolUseId"), format!("{} for a second call", call["toolUseId"]));
         }
     }
 }
@@ -191,7 +191,7 @@ fn ids_are_unique(body: &Value, findings: &mut Findings) {
 fn names_of_tools(body: &Value, findings: &mut Findings) {
     for (at, named) in settings::tools(body).chain(of_kind(body, "toolUse")) {
         if !is_name(text(named, "name"), 64, "") {
-            findings.say(format!("{at}/name"), format!("{} is not 1 to 64 of a-zA-Z0-9_-", named["name"]));
+            findings.report(format!("{at}/name"), format!("{} is not 1 to 64 of a-zA-Z0-9_-", named["name"]));
         }
     }
 }
@@ -203,7 +203,7 @@ fn texts_are_not_blank(body: &Value, findings: &mut Findings) {
     let system = items(&body["system"]).map(|(index, block)| (format!("/system/{index}"), block));
     for (at, block) in system.chain(blocks(body)).chain(result_blocks(body)) {
         if block["text"].as_str().is_some_and(|text| text.trim().is_empty()) {
-            findings.say(format!("{at}/text"), "the text field is blank");
+            findings.report(format!("{at}/text"), "the text field is blank");
         }
     }
 }
@@ -216,14 +216,14 @@ fn no_space_at_the_end(body: &Value, findings: &mut Findings) {
     };
     let end = items(&last["content"]).filter(|(_, block)| block["cachePoint"].is_null()).last();
     if end.is_some_and(|(_, block)| text(block, "text").ends_with(char::is_whitespace)) {
-        findings.say(format!("{at}/content"), "cannot end with trailing whitespace");
+        findings.report(format!("{at}/content"), "cannot end with trailing whitespace");
     }
 }
 
 /// Source: github.com/ankit373/hydra/issues/964.
 fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     for (at, call) in of_kind(body, "toolUse").filter(|(_, call)| !call["input"].is_object()) {
-        findings.say(format!("{at}/input"), format!("{} is no object", call["input"]));
+        findings.report(format!("{at}/input"), format!("{} is no object", call["input"]));
     }
 }
 
@@ -234,7 +234,7 @@ fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
         let shown = &thought["reasoningText"];
         let is_shown = shown["text"].is_string() && !text(shown, "signature").is_empty();
         if !is_shown && !is_base64(text(thought, "redactedContent")) {
-            findings.say(at, "a thought has a text with a signature, or redacted content");
+            findings.report(at, "a thought has a text with a signature, or redacted content");
         }
     }
 }
@@ -250,7 +250,7 @@ fn cache_points(body: &Value) -> usize {
 fn four_cache_points(body: &Value, findings: &mut Findings) {
     let count = cache_points(body);
     if count > 4 {
-        findings.say("", format!("{count} cache points, 4 at most"));
+        findings.report("", format!("{count} cache points, 4 at most"));
     }
 }
 
@@ -258,6 +258,6 @@ fn four_cache_points(body: &Value, findings: &mut Findings) {
 /// github.com/BerriAI/litellm/pull/39210.
 fn no_cache_points(body: &Value, findings: &mut Findings) {
     if cache_points(body) > 0 {
-        findings.say("", "the model doesn't cache prompts");
+        findings.report("", "the model doesn't cache prompts");
     }
 }

@@ -31,7 +31,7 @@ struct Events {
     is_over: bool,
     calls: u32,
     thoughts: u32,
-    /// The blocks that have begun, by their index.
+    /// The blocks that have started, by their index.
     open: BTreeMap<u64, Block>,
     /// Size of their buffered data.
     buffered: usize,
@@ -42,7 +42,7 @@ struct Events {
     unread: StreamExtra,
 }
 
-/// A block that has begun.
+/// A block that has started.
 enum Block {
     /// With the position where it begins, and its citations.
     Text(usize, Vec<Citation>),

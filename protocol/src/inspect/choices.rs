@@ -1,4 +1,4 @@
-//! Which choices of a stream have begun, and which have finished.
+//! Which choices of a stream have started, and which have finished.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ impl ChoiceTracker {
         }
     }
 
-    /// Whether all requested choices have finished, and every choice that has begun.
+    /// Whether all requested choices have finished, and every choice that has started.
     pub(super) fn have_finished(&self, wanted: u32) -> bool {
         self.started == self.finished && self.finished.count_ones() >= wanted.clamp(1, u128::BITS)
     }

@@ -19,7 +19,7 @@ pub(crate) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, finding
     let mut known = HashSet::new();
     for (at, name) in names {
         if !known.insert(name) {
-            findings.say(at, format!("a second tool {name:?}"));
+            findings.report(at, format!("a second tool {name:?}"));
         }
     }
 }
@@ -32,7 +32,7 @@ pub(crate) fn of_tools(body: &Value, findings: &mut Findings) {
         return;
     }
     if !has_tools && choice != "none" && choice != "auto" {
-        findings.say("/tool_choice", "a choice needs tools");
+        findings.report("/tool_choice", "a choice needs tools");
     }
     let is_tool = |kind: &Value, name: &str| {
         items(&body["tools"]).any(|(_, tool)| tool["type"] == *kind && name_of(tool) == Some(name))
@@ -45,7 +45,7 @@ pub(crate) fn of_tools(body: &Value, findings: &mut Findings) {
                 inner => ("/tool_choice/allowed_tools/tools", inner),
             };
             if items(&inner["tools"]).next().is_none() {
-                findings.say(at, "no tool is allowed");
+                findings.report(at, "no tool is allowed");
             }
             items(&inner["tools"]).map(|(index, tool)| (format!("{at}/{index}"), tool)).collect()
         }
@@ -55,7 +55,7 @@ pub(crate) fn of_tools(body: &Value, findings: &mut Findings) {
         if let Some(name) = name_of(tool)
             && !is_tool(&tool["type"], name)
         {
-            findings.say(at, format!("tool {name:?} is not found in 'tools'"));
+            findings.report(at, format!("tool {name:?} is not found in 'tools'"));
         }
     }
 }

@@ -48,9 +48,9 @@ pub(crate) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
         return;
     }
     if schema["type"] != "object" {
-        findings.say(at, "the schema of parameters is of type object");
+        findings.report(at, "the schema of parameters is of type object");
     } else if !schema["properties"].is_object() {
-        findings.say(at, "object schema missing properties");
+        findings.report(at, "object schema missing properties");
     }
 }
 
@@ -58,21 +58,21 @@ pub(crate) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
 /// schemas" in the public guide "Structured outputs", developers.openai.com/api/docs/guides/structured-outputs.
 pub(crate) fn strict(schema: &Value, at: &str, findings: &mut Findings) {
     if schema["type"] != "object" {
-        findings.say(at, "a strict schema is an object");
+        findings.report(at, "a strict schema is an object");
     }
     each_schema(schema, at, &mut |at, schema| {
         if !is_object(schema) {
             return;
         }
         if schema["additionalProperties"] != false {
-            findings.say(at, "'additionalProperties' is required to be false");
+            findings.report(at, "'additionalProperties' is required to be false");
         }
         let required = |name: &String| {
             schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))
         };
         for name in schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name) {
             if !required(name) {
-                findings.say(at, format!("'required' lacks {name:?}"));
+                findings.report(at, format!("'required' lacks {name:?}"));
             }
         }
     });
@@ -98,16 +98,16 @@ const BOUNDS: [&str; 10] = [
 pub(crate) fn closed(schema: &Value, at: &str, findings: &mut Findings) {
     each_schema(schema, at, &mut |at, schema| {
         for word in BOUNDS.iter().filter(|word| !schema[**word].is_null()) {
-            findings.say(format!("{at}/{word}"), "is not supported");
+            findings.report(format!("{at}/{word}"), "is not supported");
         }
         if schema["minItems"].as_u64().is_some_and(|least| least > 1) {
-            findings.say(format!("{at}/minItems"), "only 0 and 1 are supported");
+            findings.report(format!("{at}/minItems"), "only 0 and 1 are supported");
         }
         if is_object(schema) && schema["additionalProperties"] != false {
-            findings.say(at, "'additionalProperties' is required to be false");
+            findings.report(at, "'additionalProperties' is required to be false");
         }
         if schema["$ref"].as_str().is_some_and(|place| !place.starts_with('#')) {
-            findings.say(format!("{at}/$ref"), "external references are not supported");
+            findings.report(format!("{at}/$ref"), "external references are not supported");
         }
     });
 }
@@ -136,14 +136,14 @@ const NOT_OF_PROTO: [&str; 14] = [
 pub(crate) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
     each_schema(schema, at, &mut |at, schema| {
         for word in NOT_OF_PROTO.iter().filter(|word| !schema[**word].is_null()) {
-            findings.say(format!("{at}/{word}"), "unknown name");
+            findings.report(format!("{at}/{word}"), "unknown name");
         }
         if schema["type"].is_array() {
-            findings.say(format!("{at}/type"), "the field is not repeating");
+            findings.report(format!("{at}/type"), "the field is not repeating");
         }
         let is_text = |values: &Vec<Value>| values.iter().all(Value::is_string);
         if !schema["enum"].as_array().is_none_or(is_text) {
-            findings.say(format!("{at}/enum"), "values are texts");
+            findings.report(format!("{at}/enum"), "values are texts");
         }
     });
 }

@@ -85,7 +85,7 @@ pub(crate) const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", 
 pub(crate) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut Findings) {
     for name in object.as_object().into_iter().flatten().map(|(name, _)| name) {
         if !known.contains(&name.as_str()) {
-            findings.say(format!("{at}/{name}"), "unknown member");
+            findings.report(format!("{at}/{name}"), "unknown member");
         }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mu
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_f64().is_none_or(|number| number < least || number > most) {
         let bounds = if most < f64::MAX { format!("{least} to {most}") } else { format!("{least} at least") };
-        findings.say(at, format!("{value}, where {bounds} is right"));
+        findings.report(at, format!("{value}, where {bounds} is right"));
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mu
 pub(crate) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findings) {
     let length = body.pointer(at).and_then(Value::as_str).map_or(0, |text| text.chars().count());
     if length > most {
-        findings.say(at, format!("{length} characters, {most} at most"));
+        findings.report(at, format!("{length} characters, {most} at most"));
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findin
 pub(crate) fn one_of(body: &Value, at: &str, words: &[&str], findings: &mut Findings) {
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_str().is_none_or(|word| !words.contains(&word)) {
-        findings.say(at, format!("{value} is none of {words:?}"));
+        findings.report(at, format!("{value} is none of {words:?}"));
     }
 }
 
@@ -123,12 +123,12 @@ pub(crate) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high"
 pub(crate) fn metadata(body: &Value, findings: &mut Findings) {
     let Some(members) = body["metadata"].as_object() else { return };
     if members.len() > 16 {
-        findings.say("/metadata", format!("{} pairs, 16 at most", members.len()));
+        findings.report("/metadata", format!("{} pairs, 16 at most", members.len()));
     }
     for (name, value) in members {
         let is_right = value.as_str().is_some_and(|text| text.chars().count() <= 512);
         if !is_right || name.chars().count() > 64 {
-            findings.say(format!("/metadata/{name}"), "a name of 64 and a text of 512 characters at most");
+            findings.report(format!("/metadata/{name}"), "a name of 64 and a text of 512 characters at most");
         }
     }
 }

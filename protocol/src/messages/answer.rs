@@ -28,7 +28,7 @@ pub(crate) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
     let usage = usage::read(counted, Usage::default());
     let service_tier = usage::tier(counted);
     let mut rest = RemainingFields::default();
-    let (citations, understood) = cited(body.peek("content"));
+    let (citations, converted) = cited(body.peek("content"));
     // The result of the provider's own tool isn't for the client.
     let results = |(index, block): (usize, &Value)| {
         (block["type"] == "tool_result").then(|| (format!("/content/{index}"), block.clone()))
@@ -57,27 +57,27 @@ pub(crate) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
         rest.keep(counted, &usage::KNOWN);
     }
     rest.keep(body, &OWN);
-    rest.understood(&understood);
+    rest.mark_converted(&converted);
     rest.into_answer(&mut answer);
     Ok(answer)
 }
 
 /// The citations of content blocks, and the places of the fields that contain them.
 fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
-    let (mut all, mut understood, mut at) = (Vec::new(), HashSet::new(), 0);
+    let (mut all, mut converted, mut at) = (Vec::new(), HashSet::new(), 0);
     for (index, block) in list(content).enumerate().filter(|(_, block)| block["type"] == "text") {
         let end = at + block["text"].as_str().map_or(0, |text| text.chars().count());
         let (of_block, is_all) =
             citations::list(&block[CITATIONS], |citation| read_citation(citation, at..end), is_whole);
         if all.len() + of_block.len() <= citations::MAX_CITATIONS {
             if is_all {
-                understood.insert(format!("/content/{index}/{CITATIONS}"));
+                converted.insert(format!("/content/{index}/{CITATIONS}"));
             }
             all.extend(of_block);
         }
         at = end;
     }
-    (all, understood)
+    (all, converted)
 }
 
 /// Writes a client's answer. This protocol has a single choice.

@@ -60,12 +60,12 @@ pub(super) fn arranged(
             Role::User | Role::Tool => {
                 let own = turn.parts.iter().filter(|part| !matches!(part.kind, PartKind::Result(_)));
                 let blocks = own.filter_map(|part| block_out::write(part, writer)).collect();
-                arranged.say("user", blocks);
+                arranged.push("user", blocks);
             }
             Role::Assistant => {
                 let parts = joined(&turn.parts, |proof| writer.proof(Some(proof)).is_some());
                 let blocks = parts.iter().filter_map(|part| block_out::write(part, writer)).collect();
-                arranged.say("assistant", blocks);
+                arranged.push("assistant", blocks);
                 let answers = turn.parts.iter().filter_map(|part| match &part.kind {
                     PartKind::Call(call) => Some(match results.remove(call.id.as_str()) {
                         Some(result) => block_out::write(result, writer)?,
@@ -74,7 +74,7 @@ pub(super) fn arranged(
                     _ => None,
                 });
                 let answers = answers.collect();
-                arranged.say("user", answers);
+                arranged.push("user", answers);
             }
         }
     }
@@ -126,12 +126,12 @@ impl Arrangement {
         }
     }
 
-    fn say(&mut self, role: &'static str, blocks: Vec<Value>) {
+    fn push(&mut self, role: &'static str, blocks: Vec<Value>) {
         if blocks.is_empty() {
             return;
         }
         match self.messages.last_mut() {
-            Some((last, said)) if *last == role => said.extend(blocks),
+            Some((last, content)) if *last == role => content.extend(blocks),
             _ => self.messages.push((role, blocks)),
         }
     }

@@ -58,8 +58,8 @@ pub(super) fn read(block: Value, at: String, rest: &mut RemainingFields) -> Part
         // Text with its source, which other protocols can't express.
         Some("search_result") => texts(block.peek("content")).map(|text| {
             let word = |name: &str| block.peek(name).as_str().filter(|word| !word.is_empty());
-            let said = [word("title"), word("source"), Some(text.as_str())];
-            PartKind::Text(said.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+            let lines = [word("title"), word("source"), Some(text.as_str())];
+            PartKind::Text(lines.into_iter().flatten().collect::<Vec<_>>().join("\n"))
         }),
         _ => None,
     };
@@ -107,9 +107,9 @@ fn document_of_blocks(block: &mut Members, rest: &mut RemainingFields) -> Option
     rest.keep_own(source, block.place("source"));
     let title = block.given("title", Members::text);
     let Some(title) = title else { return Some(PartKind::Text(text)) };
-    let said = format!("{}\n{text}", title.value);
+    let titled = format!("{}\n{text}", title.value);
     rest.keep_own(title.value.into(), title.at);
-    Some(PartKind::Text(said))
+    Some(PartKind::Text(titled))
 }
 
 fn image(block: &mut Members, rest: &mut RemainingFields) -> Option<Media> {

@@ -58,7 +58,7 @@ fn blocks(body: &Value) -> impl Iterator<Item = (String, &Value)> {
 fn messages_are_there(body: &Value, findings: &mut Findings) {
     let last = items(&body["messages"]).count().saturating_sub(1);
     if messages(body).next().is_none() {
-        findings.say("/messages", "at least one message is required");
+        findings.report("/messages", "at least one message is required");
     }
     for (index, message) in items(&body["messages"]) {
         let is_there = match &message["content"] {
@@ -67,7 +67,7 @@ fn messages_are_there(body: &Value, findings: &mut Findings) {
             _ => false,
         };
         if !(is_there || index == last && message["role"] == "assistant") {
-            findings.say(format!("/messages/{index}/content"), "must be non-empty");
+            findings.report(format!("/messages/{index}/content"), "must be non-empty");
         }
     }
 }
@@ -79,9 +79,9 @@ fn roles_alternate(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body).filter(|(_, message)| message["role"] != "system") {
         let role = text(message, "role");
         if !["user", "assistant"].contains(&role) {
-            findings.say(format!("{at}/role"), format!("{role:?} is none of 'user', 'assistant'"));
+            findings.report(format!("{at}/role"), format!("{role:?} is none of 'user', 'assistant'"));
         } else if role == before {
-            findings.say(format!("{at}/role"), format!("a second turn of {role}"));
+            findings.report(format!("{at}/role"), format!("a second turn of {role}"));
         }
         before = role;
     }
@@ -96,7 +96,7 @@ fn system_turns_follow_the_user(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let role = text(message, "role");
         if role == "system" && !["user", "system"].contains(&before) {
-            findings.say(format!("{at}/role"), "a system turn comes immediately after one of the user");
+            findings.report(format!("{at}/role"), "a system turn comes immediately after one of the user");
         }
         before = role;
     }
@@ -107,7 +107,7 @@ fn system_turns_follow_the_user(body: &Value, findings: &mut Findings) {
 /// reject" in the page that `system_turns_follow_the_user` names.
 fn no_system_turns(body: &Value, findings: &mut Findings) {
     for (at, _) in messages(body).filter(|(_, message)| message["role"] == "system") {
-        findings.say(format!("{at}/role"), "instructions stand in 'system'");
+        findings.report(format!("{at}/role"), "instructions stand in 'system'");
     }
 }
 
@@ -124,23 +124,23 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
                 continue;
             }
             if is_after {
-                findings.say(format!("{at}/content/{index}"), "a result after other content");
+                findings.report(format!("{at}/content/{index}"), "a result after other content");
             }
             let id = text(block, "tool_use_id");
             match open.iter().position(|call| *call == id) {
                 Some(place) => drop(open.remove(place)),
                 None => findings
-                    .say(format!("{at}/content/{index}"), format!("a result of no call before: {id:?}")),
+                    .report(format!("{at}/content/{index}"), format!("a result of no call before: {id:?}")),
             }
         }
         if !open.is_empty() {
-            findings.say(&at, format!("calls {open:?} have no results"));
+            findings.report(&at, format!("calls {open:?} have no results"));
         }
         let calls = items(&message["content"]).filter(|(_, block)| block["type"] == "tool_use");
         open = calls.map(|(_, block)| text(block, "id")).collect();
     }
     if !open.is_empty() {
-        findings.say("/messages", format!("calls {open:?} have no results"));
+        findings.report("/messages", format!("calls {open:?} have no results"));
     }
 }
 
@@ -154,7 +154,8 @@ fn ids_have_their_characters(body: &Value, findings: &mut Findings) {
             _ => continue,
         };
         if !is_name(text(block, name), usize::MAX, "") {
-            findings.say(format!("{at}/{name}"), format!("{} should match '^[a-zA-Z0-9_-]+$'", block[name]));
+            findings
+                .report(format!("{at}/{name}"), format!("{} should match '^[a-zA-Z0-9_-]+$'", block[name]));
         }
     }
 }
@@ -164,7 +165,7 @@ fn ids_are_unique(body: &Value, findings: &mut Findings) {
     let mut known = HashSet::new();
     for (at, block) in blocks(body).filter(|(_, block)| block["type"] == "tool_use") {
         if !known.insert(text(block, "id")) {
-            findings.say(format!("{at}/id"), format!("{} for a second call", block["id"]));
+            findings.report(format!("{at}/id"), format!("{} for a second call", block["id"]));
         }
     }
 }
@@ -178,7 +179,8 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
     let calls = blocks(body).filter(|(_, block)| block["type"] == "tool_use");
     for (at, named) in tools.chain(calls) {
         if !is_name(text(named, "name"), 128, "") {
-            findings.say(format!("{at}/name"), format!("{} is not 1 to 128 of a-zA-Z0-9_-", named["name"]));
+            findings
+                .report(format!("{at}/name"), format!("{} is not 1 to 128 of a-zA-Z0-9_-", named["name"]));
         }
     }
 }
@@ -209,7 +211,7 @@ fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
         let is_beginning =
             at == format!("/messages/{}/content", items(&body["messages"]).count().saturating_sub(1));
         if text.is_empty() && !(is_beginning && body.pointer(&at).is_some_and(Value::is_string)) {
-            findings.say(at, "text content blocks must be non-empty");
+            findings.report(at, "text content blocks must be non-empty");
         }
     }
 }
@@ -220,7 +222,7 @@ fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
 fn texts_are_not_white(body: &Value, findings: &mut Findings) {
     for (at, text) in texts(body) {
         if !text.is_empty() && text.trim().is_empty() {
-            findings.say(at, "text content blocks must contain non-whitespace text");
+            findings.report(at, "text content blocks must contain non-whitespace text");
         }
     }
 }
@@ -237,7 +239,7 @@ fn no_space_at_the_end(body: &Value, findings: &mut Findings) {
         _ => "",
     };
     if end.ends_with(char::is_whitespace) {
-        findings.say(format!("{at}/content"), "cannot end with trailing whitespace");
+        findings.report(format!("{at}/content"), "cannot end with trailing whitespace");
     }
 }
 
@@ -254,7 +256,8 @@ fn blocks_fit_the_role(body: &Value, findings: &mut Findings) {
             // Results of the provider's own tools are blocks in its own turn.
             let is_of_server = kind.ends_with("_tool_result") && message["role"] == "assistant";
             if !right.contains(&kind) && !is_of_server {
-                findings.say(format!("{at}/content/{index}/type"), format!("{kind:?} is none of {right:?}"));
+                findings
+                    .report(format!("{at}/content/{index}/type"), format!("{kind:?} is none of {right:?}"));
             }
             if kind != "tool_result" {
                 continue;
@@ -264,7 +267,7 @@ fn blocks_fit_the_role(body: &Value, findings: &mut Findings) {
                 items(&block["content"]).filter(|(_, block)| !right.contains(&text(block, "type")))
             {
                 let kind = &block["type"];
-                findings.say(
+                findings.report(
                     format!("{at}/content/{index}/content/{inner}/type"),
                     format!("{kind} is none of {right:?}"),
                 );
@@ -272,7 +275,7 @@ fn blocks_fit_the_role(body: &Value, findings: &mut Findings) {
         }
     }
     for (index, block) in items(&body["system"]).filter(|(_, block)| block["type"] != "text") {
-        findings.say(format!("/system/{index}/type"), format!("{} is no text", block["type"]));
+        findings.report(format!("/system/{index}/type"), format!("{} is no text", block["type"]));
     }
 }
 
@@ -280,7 +283,8 @@ fn blocks_fit_the_role(body: &Value, findings: &mut Findings) {
 fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     for (at, block) in blocks(body).filter(|(_, block)| block["type"] == "tool_use") {
         if !block["input"].is_object() {
-            findings.say(format!("{at}/input"), format!("{} should be a valid dictionary", block["input"]));
+            findings
+                .report(format!("{at}/input"), format!("{} should be a valid dictionary", block["input"]));
         }
     }
 }
@@ -291,14 +295,14 @@ fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
     for (at, block) in blocks(body) {
         if block["type"] == "thinking" {
             if text(block, "signature").is_empty() {
-                findings.say(format!("{at}/signature"), "field required");
+                findings.report(format!("{at}/signature"), "field required");
             }
             if !block["thinking"].is_string() {
-                findings.say(format!("{at}/thinking"), "field required");
+                findings.report(format!("{at}/thinking"), "field required");
             }
         }
         if block["type"] == "redacted_thinking" && text(block, "data").is_empty() {
-            findings.say(format!("{at}/data"), "field required");
+            findings.report(format!("{at}/data"), "field required");
         }
     }
 }
@@ -320,7 +324,7 @@ fn a_thought_before_the_last_calls(body: &Value, findings: &mut Findings) {
     };
     let first = of_model.1["content"].get(0).map_or("text", |block| text(block, "type"));
     if !["thinking", "redacted_thinking"].contains(&first) {
-        findings.say(
+        findings.report(
             format!("{}/content/0/type", of_model.0),
             format!("expected `thinking`, but found `{first}`"),
         );
@@ -338,12 +342,13 @@ fn four_caches(body: &Value, findings: &mut Findings) {
             }
             count += 1;
             if ["thinking", "redacted_thinking"].contains(&text(value, "type")) || value["text"] == "" {
-                findings.say(format!("{at}/cache_control"), "cannot be set for this block");
+                findings.report(format!("{at}/cache_control"), "cannot be set for this block");
             }
         });
     }
     if count > 4 {
-        findings.say("", format!("a maximum of 4 blocks with cache_control may be provided, found {count}"));
+        findings
+            .report("", format!("a maximum of 4 blocks with cache_control may be provided, found {count}"));
     }
 }
 
@@ -359,7 +364,7 @@ fn failed_results_say_why(body: &Value, findings: &mut Findings) {
             _ => true,
         };
         if is_empty {
-            findings.say(format!("{at}/content"), "cannot be empty if `is_error` is true");
+            findings.report(format!("{at}/content"), "cannot be empty if `is_error` is true");
         }
     }
 }

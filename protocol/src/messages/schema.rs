@@ -39,72 +39,72 @@ pub(crate) fn enforced(schema: &Value, at: &str, writer: &mut RequestWriter<'_>)
 
 fn written(schema: &Value, is_narrower: &mut bool) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
-    let mut kept = Map::with_capacity(members.len());
-    let mut told = Map::new();
+    let mut supported = Map::with_capacity(members.len());
+    let mut moved = Map::new();
     for (name, value) in members {
         match (name.as_str(), value) {
             (name, _) if KEPT.contains(&name) => {
-                kept.insert(name.to_owned(), value.clone());
+                supported.insert(name.to_owned(), value.clone());
             }
             ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
                 let schemas: Map<String, Value> = schemas
                     .iter()
                     .map(|(name, schema)| (name.clone(), written(schema, is_narrower)))
                     .collect();
-                kept.insert(name.clone(), schemas.into());
+                supported.insert(name.clone(), schemas.into());
             }
             ("items", Value::Object(_)) => {
-                kept.insert(name.clone(), written(value, is_narrower));
+                supported.insert(name.clone(), written(value, is_narrower));
             }
             ("anyOf" | "allOf", Value::Array(schemas)) => {
                 let schemas = schemas.iter().map(|schema| written(schema, is_narrower));
-                kept.insert(name.clone(), schemas.collect());
+                supported.insert(name.clone(), schemas.collect());
             }
             // `oneOf` becomes `anyOf`, as far as it can be enforced.
             ("oneOf", Value::Array(schemas)) if !members.contains_key("anyOf") => {
                 let schemas = schemas.iter().map(|schema| written(schema, is_narrower));
-                kept.insert("anyOf".to_owned(), schemas.collect());
+                supported.insert("anyOf".to_owned(), schemas.collect());
             }
             ("minItems", count) if matches!(count.as_u64(), Some(0 | 1)) => {
-                kept.insert(name.clone(), value.clone());
+                supported.insert(name.clone(), value.clone());
             }
             ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) || format == UUID => {
-                kept.insert(name.clone(), value.clone());
+                supported.insert(name.clone(), value.clone());
             }
             ("additionalProperties", Value::Bool(is_open)) => {
                 if *is_open {
-                    told.insert(name.clone(), value.clone());
+                    moved.insert(name.clone(), value.clone());
                 }
             }
             // A map: its fields have no fixed names, and a closed one would be empty.
             ("additionalProperties" | "patternProperties", _) => {
                 *is_narrower = true;
-                told.insert(name.clone(), value.clone());
+                moved.insert(name.clone(), value.clone());
             }
             // Annotations for human readers.
             ("$schema" | "$id" | "$comment" | "readOnly" | "writeOnly" | "deprecated", _) => {}
             _ => {
-                told.insert(name.clone(), value.clone());
+                moved.insert(name.clone(), value.clone());
             }
         }
     }
-    let is_object = match kept.get("type") {
+    let is_object = match supported.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
         Some(kind) => kind == "object",
-        None => kept.contains_key("properties"),
+        None => supported.contains_key("properties"),
     };
     if is_object {
-        kept.insert("additionalProperties".to_owned(), json!(false));
+        supported.insert("additionalProperties".to_owned(), json!(false));
     }
-    if !told.is_empty() {
-        let told = Value::Object(told).to_string();
-        let description = match kept.get("description").and_then(Value::as_str) {
-            Some(description) => format!("{description}\n\n{told}"),
-            None => told,
+    if !moved.is_empty() {
+        let moved = Value::Object(moved).to_string();
+        let description = match supported.get("description").and_then(Value::as_str) {
+            Some(description) => format!("{description}\n\n{moved}"),
+            None => moved,
         };
-        kept.insert("description".to_owned(), description.into());
+        supported.insert("description".to_owned(), description.into());
     }
-    kept.into()
+    supported.into()
 }
 
 #[cfg(test)]

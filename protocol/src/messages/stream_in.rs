@@ -44,7 +44,7 @@ struct MessagesStreamReader {
     unread: StreamExtra,
 }
 
-/// The block that has begun.
+/// The block that has started.
 #[derive(Default)]
 enum InputBlock {
     #[default]
@@ -155,22 +155,22 @@ impl StreamIn for MessagesStreamReader {
 impl MessagesStreamReader {
     /// Keeps the unread fields. Blocks of other kinds are reported as a whole.
     fn keep_unread(&mut self, event: &mut MessagesEvent) {
-        let kept = &mut self.unread;
-        kept.unread(std::mem::take(&mut event.unread), "", &[]);
-        kept.unread(std::mem::take(&mut event.delta.unread), "/delta", &[]);
+        let extra = &mut self.unread;
+        extra.unread(std::mem::take(&mut event.unread), "", &[]);
+        extra.unread(std::mem::take(&mut event.delta.unread), "/delta", &[]);
         if let Value::Object(counted) = &event.usage {
-            kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+            extra.unread(counted.clone(), "/usage", &usage::KNOWN);
         }
         if let Value::Object(message) = &event.message {
             if let Some(Value::Object(counted)) = message.get("usage") {
-                kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+                extra.unread(counted.clone(), "/usage", &usage::KNOWN);
                 // The default tier isn't worth reporting.
                 if let Some(tier) = counted.get("service_tier").filter(|tier| **tier != "standard") {
-                    kept.extra(Located::new(tier.clone(), "/usage/service_tier"));
+                    extra.extra(Located::new(tier.clone(), "/usage/service_tier"));
                 }
             }
             if message.keys().any(|name| !OWN.contains(&name.as_str())) {
-                kept.unread(message.clone(), "/message", &OWN);
+                extra.unread(message.clone(), "/message", &OWN);
             }
         }
         let kind = event.content_block["type"].as_str().unwrap_or_default();
@@ -178,7 +178,7 @@ impl MessagesStreamReader {
             (kind, &event.content_block)
             && block.keys().any(|name| !OWN_OF_BLOCK.contains(&name.as_str()))
         {
-            kept.unread(block.clone(), "/content_block", &OWN_OF_BLOCK);
+            extra.unread(block.clone(), "/content_block", &OWN_OF_BLOCK);
         }
     }
 

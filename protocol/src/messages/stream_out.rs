@@ -22,7 +22,7 @@ pub(crate) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
         usage: Usage::default(),
         service_tier: None,
         refuses: false,
-        kept: StreamExtra::default(),
+        provider_extra: StreamExtra::default(),
     })
 }
 
@@ -39,10 +39,10 @@ struct MessagesStreamWriter {
     usage: Usage,
     service_tier: Option<String>,
     refuses: bool,
-    kept: StreamExtra,
+    provider_extra: StreamExtra,
 }
 
-/// The block that has begun, which is the last one.
+/// The block that has started, which is the last one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputBlock {
     None,
@@ -110,15 +110,15 @@ impl StreamOut for MessagesStreamWriter {
                         self.piece(&json!({ "type": "citations_delta", "citation": citation }), bytes);
                     }
                     // The cited text is in a block that has ended.
-                    _ => self.kept.other(citation),
+                    _ => self.provider_extra.other(citation),
                 }
             }
-            Delta::Image { choice: 0, image } => self.kept.image(image, Protocol::Messages),
-            Delta::Other { choice: 0, value, .. } => self.kept.other(value),
-            Delta::Extra(given) => self.kept.extra(given),
+            Delta::Image { choice: 0, image } => self.provider_extra.image(image, Protocol::Messages),
+            Delta::Other { choice: 0, value, .. } => self.provider_extra.other(value),
+            Delta::Extra(given) => self.provider_extra.extra(given),
             Delta::Usage(usage) => self.usage = usage,
             Delta::Ended { choice: 0, end } => {
-                self.kept.end(0, &end, Protocol::Messages);
+                self.provider_extra.end(0, &end, Protocol::Messages);
                 self.end = Some(end);
             }
             Delta::Failed(failure) => self.fail(&failure, bytes),
@@ -234,7 +234,7 @@ impl MessagesStreamWriter {
             ("delta", json!({ "stop_reason": reason, "stop_sequence": sequence })),
             ("usage", usage::write(self.usage)),
         ]);
-        self.kept.add(&mut event);
+        self.provider_extra.add(&mut event);
         frames::named("message_delta", &event, bytes);
         frames::named("message_stop", &json!({ "type": "message_stop" }), bytes);
     }

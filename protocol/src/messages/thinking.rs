@@ -85,19 +85,19 @@ pub(crate) fn plan(
 ) -> ThinkingPlan<'_> {
     let Reasoning { effort, budget, .. } = &conversation.reasoning;
     let effort = effort.as_ref();
-    let wished = effort.and_then(|effort| budget_of(&effort.value));
-    let (wished, at, is_exact) = match (budget, effort) {
+    let requested = effort.and_then(|effort| budget_of(&effort.value));
+    let (requested, at, is_exact) = match (budget, effort) {
         (Some(budget), _) => (Some(budget.value), &budget.at, true),
-        (None, Some(effort)) => (wished.map(of_tokens), &effort.at, false),
+        (None, Some(effort)) => (requested.map(of_tokens), &effort.at, false),
         (None, None) => return ThinkingPlan::default(),
     };
     // Next to a token budget, an effort level means something else.
     let other = effort.filter(|effort| budget.is_some() && thinking == Thinking::Budget && effort.at != *at);
-    let mut plan = match wished {
+    let mut plan = match requested {
         Some(ThinkingBudget::Off) => ThinkingPlan::default(),
-        Some(wished) if can_think(conversation, target) => match thinking {
-            Thinking::Budget => within(wished, max_tokens, at, is_exact),
-            Thinking::Adaptive => adaptive(wished, effort.map(|effort| effort.value.as_str())),
+        Some(requested) if can_think(conversation, target) => match thinking {
+            Thinking::Budget => within(requested, max_tokens, at, is_exact),
+            Thinking::Adaptive => adaptive(requested, effort.map(|effort| effort.value.as_str())),
         },
         _ => ThinkingPlan { lost: vec![at], ..ThinkingPlan::default() },
     };
@@ -111,31 +111,32 @@ fn of_tokens(tokens: u64) -> ThinkingBudget {
 
 /// A budget that leaves room for the answer.
 fn within(
-    wished: ThinkingBudget,
+    requested: ThinkingBudget,
     max_tokens: Option<u64>,
     at: &JsonPointer,
     is_exact: bool,
 ) -> ThinkingPlan<'_> {
-    let (tokens, is_exact) = match wished {
+    let (tokens, is_exact) = match requested {
         ThinkingBudget::Tokens(tokens) => (tokens, is_exact),
         // "Let the model decide", for a model that needs a number.
         ThinkingBudget::Adaptive => (ASSUMED_TOKENS, false),
         ThinkingBudget::Off => return ThinkingPlan::default(),
     };
-    let wished = tokens.max(LEAST_TOKENS);
+    let requested = tokens.max(LEAST_TOKENS);
     // Half of the tokens are left for the answer.
-    let most = max_tokens.map_or(u64::MAX, |max| if is_exact && wished < max { wished } else { max / 2 });
-    let tokens = wished.min(most);
+    let most =
+        max_tokens.map_or(u64::MAX, |max| if is_exact && requested < max { requested } else { max / 2 });
+    let tokens = requested.min(most);
     if tokens < LEAST_TOKENS {
         return ThinkingPlan { lost: vec![at], ..ThinkingPlan::default() };
     }
-    let lost = if is_exact && tokens < wished { vec![at] } else { Vec::new() };
+    let lost = if is_exact && tokens < requested { vec![at] } else { Vec::new() };
     ThinkingPlan { budget: Some(ThinkingBudget::Tokens(tokens)), tokens, lost, ..ThinkingPlan::default() }
 }
 
 /// An effort, for a model without budgets.
-fn adaptive(wished: ThinkingBudget, effort: Option<&str>) -> ThinkingPlan<'static> {
-    let tokens = match wished {
+fn adaptive(requested: ThinkingBudget, effort: Option<&str>) -> ThinkingPlan<'static> {
+    let tokens = match requested {
         ThinkingBudget::Tokens(tokens) => Some(tokens),
         ThinkingBudget::Off | ThinkingBudget::Adaptive => None,
     };

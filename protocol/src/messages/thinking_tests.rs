@@ -7,7 +7,7 @@ use crate::capabilities::Thinking;
 use crate::conversation::Protocol;
 
 /// What a request of another protocol turns into: its thinking, its output configuration, its limit, and what is lost.
-fn told(source: Protocol, request: Value, thinking: Thinking) -> (Value, Value, Value, Vec<String>) {
+fn translated(source: Protocol, request: Value, thinking: Thinking) -> (Value, Value, Value, Vec<String>) {
     let conversation = source.request_in(request, "m", false).expect("a request");
     let defaults = Defaults { max_tokens: 1000, thinking, ..Defaults::default() };
     let mut outgoing = Protocol::Messages.request_out(&conversation, defaults);
@@ -18,7 +18,7 @@ fn told(source: Protocol, request: Value, thinking: Thinking) -> (Value, Value, 
 
 fn by_effort(effort: &str, thinking: Thinking) -> (Value, Value, Value, Vec<String>) {
     let messages = json!([{ "role": "user", "content": "x" }]);
-    told(Protocol::Chat, json!({ "messages": messages, "reasoning_effort": effort }), thinking)
+    translated(Protocol::Chat, json!({ "messages": messages, "reasoning_effort": effort }), thinking)
 }
 
 #[test]
@@ -54,23 +54,23 @@ fn adaptive_model_ignores_effort_none_and_reports_unknown_effort() {
 
 #[test]
 fn token_budget_becomes_an_effort_for_adaptive_models() {
-    let asked = |config: Value| {
+    let request_with = |config: Value| {
         let contents = json!([{ "parts": [{ "text": "x" }] }]);
         json!({ "contents": contents, "generationConfig": { "thinkingConfig": config } })
     };
     let adaptive = json!({ "type": "adaptive" });
     for (budget, config) in [(9000, json!({ "effort": "medium" })), (-1, Value::Null)] {
-        let request = asked(json!({ "thinkingBudget": budget }));
-        let (thinking, written, _, lost) = told(Protocol::Native, request, Thinking::Adaptive);
+        let request = request_with(json!({ "thinkingBudget": budget }));
+        let (thinking, written, _, lost) = translated(Protocol::Native, request, Thinking::Adaptive);
         assert_eq!((thinking, written), (adaptive.clone(), config), "{budget}");
         assert!(lost.is_empty(), "{lost:?}");
     }
     // Budget and effort level differ only for a model that takes one of them.
-    let both = asked(json!({ "thinkingBudget": 9000, "thinkingLevel": "high" }));
-    let (thinking, _, _, lost) = told(Protocol::Native, both.clone(), Thinking::Budget);
+    let both = request_with(json!({ "thinkingBudget": 9000, "thinkingLevel": "high" }));
+    let (thinking, _, _, lost) = translated(Protocol::Native, both.clone(), Thinking::Budget);
     assert_eq!(thinking["budget_tokens"], 9000);
     assert_eq!(lost, ["/generationConfig/thinkingConfig/thinkingLevel"]);
-    let (_, config, _, lost) = told(Protocol::Native, both, Thinking::Adaptive);
+    let (_, config, _, lost) = translated(Protocol::Native, both, Thinking::Adaptive);
     assert_eq!((config, lost.len()), (json!({ "effort": "high" }), 0));
 }
 
@@ -81,7 +81,7 @@ fn forced_tool_call_takes_precedence_over_thinking() {
         "tools": [{ "type": "function", "function": { "name": "f" } }],
     });
     for way in [Thinking::Budget, Thinking::Adaptive] {
-        let (thinking, config, _, lost) = told(Protocol::Chat, request.clone(), way);
+        let (thinking, config, _, lost) = translated(Protocol::Chat, request.clone(), way);
         assert_eq!((thinking, config), (Value::Null, Value::Null), "{way:?}");
         assert_eq!(lost, ["/reasoning_effort"], "{way:?}");
     }
@@ -101,7 +101,7 @@ fn prefilled_answer_takes_precedence_over_thinking() {
         ] {
             let request = json!({ "messages": messages, "reasoning_effort": "high" });
             for way in [Thinking::Budget, Thinking::Adaptive] {
-                let (thinking, _, _, lost) = told(Protocol::Chat, request.clone(), way);
+                let (thinking, _, _, lost) = translated(Protocol::Chat, request.clone(), way);
                 assert_eq!(thinking, Value::Null, "{way:?}: {request}");
                 assert!(lost.contains(&"/reasoning_effort".to_owned()), "{way:?}: {lost:?}");
             }

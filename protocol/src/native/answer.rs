@@ -127,11 +127,11 @@ fn choice_in(
             return choice;
         }
     };
-    let mut said = CandidateText::default();
+    let mut candidate_text = CandidateText::default();
     if let Some(mut content) = candidate.members("content") {
         let list = content.place("parts");
         for (index, part) in content.list("parts").unwrap_or_default().into_iter().enumerate() {
-            said.part(part["text"].as_str().filter(|_| part["thought"] != true));
+            candidate_text.part(part["text"].as_str().filter(|_| part["thought"] != true));
             let at = format!("{list}/{index}");
             if is_result(&part) {
                 choice.parts.push(Part { at: at.into(), kind: PartKind::Other(part), cache: None });
@@ -144,7 +144,7 @@ fn choice_in(
         }
         rest.keep(content, &["role"]);
     }
-    choice.citations = grounding::read(&mut candidate, &said, left, rest);
+    choice.citations = grounding::read(&mut candidate, &candidate_text, left, rest);
     let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
     choice.end = candidate.peek("finishReason").as_str().map(|word| end_in(word, calls));
     rest.keep(candidate, &OWN_OF_CANDIDATE);
@@ -252,13 +252,13 @@ pub(crate) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
 
 /// The citations of a choice.
 fn grounding(choice: &Choice) -> Option<Map<String, Value>> {
-    let mut said = CandidateText::default();
+    let mut candidate_text = CandidateText::default();
     for part in &choice.parts {
         if let PartKind::Text(text) = &part.kind {
-            said.part(Some(text));
+            candidate_text.part(Some(text));
         }
     }
-    (!choice.citations.is_empty()).then(|| grounding::write(&choice.citations, &said))
+    (!choice.citations.is_empty()).then(|| grounding::write(&choice.citations, &candidate_text))
 }
 
 fn parts_out(given: Vec<Part>) -> Vec<Value> {

@@ -8,9 +8,9 @@ use crate::conversation::Protocol;
 /// The document that ends a failed stream.
 pub(super) fn event(error: &StreamError<'_>) -> String {
     let StreamError { code, message, .. } = *error;
-    let told =
+    let error_object =
         json!({ "code": code.native_http, "message": message, "status": code.native_status, "details": [] });
-    format!("data: {}\n\n", error.complete(Protocol::Native, json!({ "error": told })))
+    format!("data: {}\n\n", error.complete(Protocol::Native, json!({ "error": error_object })))
 }
 
 /// The error of a server that fails in mid-stream.

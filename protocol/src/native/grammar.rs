@@ -61,8 +61,8 @@ fn read_candidate(candidate: &Value, ends: &mut BTreeMap<u64, Option<String>>, t
     let choice = candidate["index"].as_u64().unwrap_or_default();
     let ended = ends.entry(choice).or_default().is_some();
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
-        let is_said = part["text"].as_str().is_none_or(|text| !text.is_empty());
-        if ended && is_said {
+        let has_content = part["text"].as_str().is_none_or(|text| !text.is_empty());
+        if ended && has_content {
             transcript.fault("nothing_after_the_end", format!("{part} after the finishReason"));
         }
         read_part(choice, part, transcript);

@@ -97,14 +97,14 @@ fn begins_character(byte: u8) -> bool {
 /// have.
 pub(super) fn read(
     candidate: &mut Members,
-    said: &CandidateText,
+    candidate_text: &CandidateText,
     left: &mut usize,
     rest: &mut RemainingFields,
 ) -> Vec<Citation> {
     let mut all = Vec::new();
     if let Some(metadata) = candidate.members(GROUNDING) {
         let (chunks, supports) = (metadata.peek("groundingChunks"), metadata.peek("groundingSupports"));
-        let read = grounded(chunks, supports, said, *left);
+        let read = grounded(chunks, supports, candidate_text, *left);
         *left -= read.as_ref().map_or(0, Vec::len);
         let is_whole =
             read.is_some() && list(chunks).all(is_whole_source) && list(supports).all(is_whole_support);
@@ -115,7 +115,7 @@ pub(super) fn read(
     if let Some(metadata) = candidate.members("citationMetadata") {
         let names = ["citationSources", "citations"];
         let sources: Vec<&Value> = names.iter().flat_map(|name| list(metadata.peek(name))).collect();
-        let recited = || sources.iter().map(|source| recited(source, said)).collect();
+        let recited = || sources.iter().map(|source| recited(source, candidate_text)).collect();
         let read: Option<Vec<Citation>> = (sources.len() <= *left).then(recited).flatten();
         *left -= read.as_ref().map_or(0, Vec::len);
         let known = ["uri", "title", "startIndex", "endIndex"];
@@ -129,14 +129,19 @@ pub(super) fn read(
 
 /// Sources and the text ranges they support. A source without ranges covers the whole text. `None`: they aren't
 /// understood, or exceed `most`.
-fn grounded(chunks: &Value, supports: &Value, said: &CandidateText, most: usize) -> Option<Vec<Citation>> {
+fn grounded(
+    chunks: &Value,
+    supports: &Value,
+    candidate_text: &CandidateText,
+    most: usize,
+) -> Option<Vec<Citation>> {
     if list(chunks).len() > most || list(supports).len() > most {
         return None;
     }
     let sources = list(chunks).map(source).collect::<Option<Vec<Citation>>>()?;
     let (mut all, mut is_used) = (Vec::new(), vec![false; sources.len()]);
     for support in list(supports) {
-        let span = said.characters(&support["segment"]);
+        let span = candidate_text.characters(&support["segment"]);
         for index in list(&support["groundingChunkIndices"]) {
             let index = usize::try_from(index.as_u64()?).ok()?;
             *is_used.get_mut(index)? = true;
@@ -171,13 +176,18 @@ fn source(chunk: &Value) -> Option<Citation> {
 }
 
 /// Text quoted verbatim from a source.
-fn recited(source: &Value, said: &CandidateText) -> Option<Citation> {
+fn recited(source: &Value, candidate_text: &CandidateText) -> Option<Citation> {
     let text = |name: &str| text(source, name).ok();
-    Some(Citation { url: text("uri")?, title: text("title")?, quote: None, span: said.characters(source) })
+    Some(Citation {
+        url: text("uri")?,
+        title: text("title")?,
+        quote: None,
+        span: candidate_text.characters(source),
+    })
 }
 
 /// Writes citations of a text.
-pub(super) fn write(citations: &[Citation], said: &CandidateText) -> Map<String, Value> {
+pub(super) fn write(citations: &[Citation], candidate_text: &CandidateText) -> Map<String, Value> {
     let (mut chunks, mut supports, mut room) = (Vec::new(), Vec::new(), MAX_REPEATED);
     for citation in citations {
         let Citation { url, title, quote, span } = citation;
@@ -187,10 +197,10 @@ pub(super) fn write(citations: &[Citation], said: &CandidateText) -> Map<String,
         }
         // Only a retrieved source has a text, and only a web source doesn't need one.
         let kind = if quote.is_none() && url.is_some() { "web" } else { "retrievedContext" };
-        if let Some(span) = span.as_ref().filter(|_| !said.is_cut) {
-            let (start, end) = (said.byte(span.start), said.byte(span.end));
+        if let Some(span) = span.as_ref().filter(|_| !candidate_text.is_cut) {
+            let (start, end) = (candidate_text.byte(span.start), candidate_text.byte(span.end));
             let mut segment = object([("startIndex", start.into()), ("endIndex", end.into())]);
-            let words = said.text.get(start..end).unwrap_or_default();
+            let words = candidate_text.text.get(start..end).unwrap_or_default();
             // Many may cover the same long text.
             if words.len() <= room {
                 room -= words.len();
@@ -214,33 +224,36 @@ mod tests {
 
     #[test]
     fn byte_offsets_in_parts_convert_to_character_offsets_in_the_text() {
-        let mut said = CandidateText::default();
+        let mut candidate_text = CandidateText::default();
         for part in [Some("aü"), None, Some("b©d")] {
-            said.part(part);
+            candidate_text.part(part);
         }
         let place = |part: u64, start: u64, end: u64| {
-            said.characters(&json!({ "partIndex": part, "startIndex": start, "endIndex": end }))
+            candidate_text.characters(&json!({ "partIndex": part, "startIndex": start, "endIndex": end }))
         };
         assert_eq!(place(0, 0, 3), Some(0..2));
         assert_eq!(place(2, 1, 3), Some(3..4));
         assert_eq!(place(2, 2, 3), None, "in the middle of a character");
         assert_eq!(place(0, 3, 1), None);
         assert_eq!(place(0, 0, 99), None);
-        assert_eq!((said.byte(1), said.byte(2), said.byte(99)), (1, 3, 7));
+        assert_eq!((candidate_text.byte(1), candidate_text.byte(2), candidate_text.byte(99)), (1, 3, 7));
     }
 
     #[test]
     fn offsets_in_long_text_match_linear_counting() {
-        let mut said = CandidateText::default();
+        let mut candidate_text = CandidateText::default();
         let text = "aü©🎈".repeat(STRIDE);
         let (first, second) = text.split_at(text.floor_char_boundary(STRIDE * 3 / 2));
-        said.piece(first);
-        said.piece(second);
+        candidate_text.piece(first);
+        candidate_text.piece(second);
         let begins: Vec<usize> = text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect();
         for (character, byte) in begins.iter().copied().enumerate() {
-            assert_eq!((said.character(byte), said.byte(character)), (Some(character), byte));
+            assert_eq!(
+                (candidate_text.character(byte), candidate_text.byte(character)),
+                (Some(character), byte)
+            );
         }
-        assert_eq!(said.character(text.len() + 1), None);
+        assert_eq!(candidate_text.character(text.len() + 1), None);
         assert_eq!((CandidateText::default().character(0), CandidateText::default().byte(7)), (Some(0), 0));
         let mut even = CandidateText::default();
         even.piece(&"a".repeat(STRIDE));
@@ -249,10 +262,10 @@ mod tests {
 
     #[test]
     fn repeated_cited_text_is_bounded() {
-        let mut said = CandidateText::default();
-        said.part(Some(&"a".repeat(MAX_REPEATED)));
+        let mut candidate_text = CandidateText::default();
+        candidate_text.part(Some(&"a".repeat(MAX_REPEATED)));
         let citations = vec![Citation { span: Some(0..MAX_REPEATED), ..Citation::default() }; MAX_CITATIONS];
-        let metadata = write(&citations, &said);
+        let metadata = write(&citations, &candidate_text);
         assert_eq!(list(&metadata["groundingSupports"]).len(), MAX_CITATIONS);
         assert!(Value::from(metadata).to_string().len() < MAX_REPEATED + MAX_CITATIONS * 200);
     }
@@ -261,17 +274,17 @@ mod tests {
     fn supports_without_sources_are_bounded() {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!(vec![json!({ "segment": { "endIndex": 1 } }); count]);
-        let said = CandidateText::default();
+        let candidate_text = CandidateText::default();
         assert_eq!(
-            grounded(&chunks, &supports(MAX_CITATIONS), &said, MAX_CITATIONS).map(|all| all.len()),
+            grounded(&chunks, &supports(MAX_CITATIONS), &candidate_text, MAX_CITATIONS).map(|all| all.len()),
             Some(1)
         );
-        assert!(grounded(&chunks, &supports(MAX_CITATIONS + 1), &said, MAX_CITATIONS).is_none());
+        assert!(grounded(&chunks, &supports(MAX_CITATIONS + 1), &candidate_text, MAX_CITATIONS).is_none());
     }
 
     #[test]
     fn candidates_share_the_citation_limit() {
-        let (mut left, mut count, mut kept) = (MAX_CITATIONS, 0, 0);
+        let (mut left, mut count, mut unconverted) = (MAX_CITATIONS, 0, 0);
         for _ in 0..128 {
             let metadata = json!({ "groundingChunks": [{ "web": { "uri": "a" } }],
                 "groundingSupports": [{ "segment": {}, "groundingChunkIndices": vec![0; 200] }] });
@@ -280,23 +293,23 @@ mod tests {
             let mut candidate = Members::read(candidate, "").expect("an object");
             let mut rest = RemainingFields::default();
             count += read(&mut candidate, &CandidateText::default(), &mut left, &mut rest).len();
-            kept += rest.into_extra().len();
+            unconverted += rest.into_extra().len();
         }
         assert_eq!((count, left), (480, 20));
-        assert_eq!(kept, 126 * 2 + 126, "citations over the limit stay");
+        assert_eq!(unconverted, 126 * 2 + 126, "citations over the limit stay");
     }
 
     #[test]
     fn source_cited_over_the_limit_is_left_unconverted() {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!([{ "segment": {}, "groundingChunkIndices": vec![0; count] }]);
-        let said = CandidateText::default();
+        let candidate_text = CandidateText::default();
         assert_eq!(
-            grounded(&chunks, &supports(MAX_CITATIONS), &said, MAX_CITATIONS).map(|all| all.len()),
+            grounded(&chunks, &supports(MAX_CITATIONS), &candidate_text, MAX_CITATIONS).map(|all| all.len()),
             Some(MAX_CITATIONS)
         );
-        assert!(grounded(&chunks, &supports(MAX_CITATIONS + 1), &said, MAX_CITATIONS).is_none());
+        assert!(grounded(&chunks, &supports(MAX_CITATIONS + 1), &candidate_text, MAX_CITATIONS).is_none());
         let long = json!([{ "web": { "uri": "x".repeat(10_000) } }]);
-        assert!(grounded(&long, &supports(1), &said, MAX_CITATIONS).is_none());
+        assert!(grounded(&long, &supports(1), &candidate_text, MAX_CITATIONS).is_none());
     }
 }

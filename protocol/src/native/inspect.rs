@@ -33,13 +33,13 @@ pub(super) fn event(inspector: &mut StreamInspector, data: &str) -> serde_json::
 
 /// Whether the prompt feedback says why there is no answer (native).
 fn says_why(feedback: &RawValue) -> bool {
-    let mut says = false;
+    let mut has_text = false;
     let read = members(feedback.get(), |name, value| {
         if name == "blockReason" {
-            says = value.get().starts_with('"');
+            has_text = value.get().starts_with('"');
         }
     });
-    read.is_ok() && says
+    read.is_ok() && has_text
 }
 
 /// An error may come as a list with one entry.

@@ -82,11 +82,11 @@ fn declarations(body: &Value) -> impl Iterator<Item = (String, &Value)> {
 /// `contents` in ai.google.dev/api/generate-content, `Content` in ai.google.dev/api/caching#Content.
 fn contents_are_there(body: &Value, findings: &mut Findings) {
     if contents(body).next().is_none() {
-        findings.say("/contents", "is not specified");
+        findings.report("/contents", "is not specified");
     }
     for (at, content) in contents(body) {
         if items(&content["parts"]).next().is_none() {
-            findings.say(format!("{at}/parts"), "must not be empty");
+            findings.report(format!("{at}/parts"), "must not be empty");
         }
     }
 }
@@ -95,7 +95,7 @@ fn contents_are_there(body: &Value, findings: &mut Findings) {
 fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
         if part["text"] == "" && part["thoughtSignature"].is_null() {
-            findings.say(format!("{at}/text"), "is empty");
+            findings.report(format!("{at}/text"), "is empty");
         }
     }
 }
@@ -106,7 +106,7 @@ fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
 fn roles_are_known(body: &Value, findings: &mut Findings) {
     for (at, content) in contents(body) {
         if !["user", "model", "function", "tool", ""].contains(&text(content, "role")) {
-            findings.say(format!("{at}/role"), format!("{} is none of user, model", content["role"]));
+            findings.report(format!("{at}/role"), format!("{} is none of user, model", content["role"]));
         }
     }
 }
@@ -139,16 +139,16 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
         if calls == results {
             let (calls, results) = (ids(before, "functionCall"), ids(content, "functionResponse"));
             if !calls.is_empty() && !results.is_empty() && calls != results {
-                findings.say(at, format!("responses with ids {results:?} to calls with {calls:?}"));
+                findings.report(at, format!("responses with ids {results:?} to calls with {calls:?}"));
             }
         } else {
-            findings.say(at, format!("responses {results:?} to calls {calls:?}"));
+            findings.report(at, format!("responses {results:?} to calls {calls:?}"));
         }
         before = content;
     }
     let calls = names(before, "functionCall");
     if !calls.is_empty() {
-        findings.say("/contents", format!("calls {calls:?} have no responses"));
+        findings.report("/contents", format!("calls {calls:?} have no responses"));
     }
 }
 
@@ -161,10 +161,10 @@ fn calls_follow_the_user(body: &Value, findings: &mut Findings) {
         let has_response = items(&content["parts"]).any(|(_, part)| !part["functionResponse"].is_null());
         let role = text(content, "role");
         if has_call && (before == "model" || role != "model") {
-            findings.say(&at, "a call comes in a turn of the model immediately after one of the user");
+            findings.report(&at, "a call comes in a turn of the model immediately after one of the user");
         }
         if has_response && role == "model" {
-            findings.say(&at, "a response is in a turn of the user");
+            findings.report(&at, "a response is in a turn of the user");
         }
         before = if role.is_empty() { "user" } else { role };
     }
@@ -174,16 +174,16 @@ fn calls_follow_the_user(body: &Value, findings: &mut Findings) {
 /// (.), colons (:), or dashes (-), with a maximum length of 64". Sources: github.com/cline/cline/issues/7339,
 /// github.com/kaitranntt/ccs/issues/25.
 fn names_of_tools(body: &Value, findings: &mut Findings) {
-    let said = parts(body).flat_map(|(at, part)| {
+    let calls_and_results = parts(body).flat_map(|(at, part)| {
         ["functionCall", "functionResponse"]
             .into_iter()
             .filter(|member| !part[*member].is_null())
             .map(move |member| (format!("{at}/{member}"), &part[member]))
     });
-    for (at, named) in declarations(body).chain(said) {
+    for (at, named) in declarations(body).chain(calls_and_results) {
         let name = text(named, "name");
         if !is_name(name, 64, ".:") || name.starts_with(|c: char| !c.is_ascii_alphabetic() && c != '_') {
-            findings.say(format!("{at}/name"), format!("invalid function name {name:?}"));
+            findings.report(format!("{at}/name"), format!("invalid function name {name:?}"));
         }
     }
 }
@@ -200,14 +200,14 @@ fn arguments_and_results_are_objects(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
         let (call, response) = (&part["functionCall"], &part["functionResponse"]);
         if !(call["args"].is_object() || call["args"].is_null()) {
-            findings.say(format!("{at}/functionCall/args"), "is an object");
+            findings.report(format!("{at}/functionCall/args"), "is an object");
         }
         if !(response.is_null() || response["response"].is_object()) {
-            findings.say(format!("{at}/functionResponse/response"), "is an object");
+            findings.report(format!("{at}/functionResponse/response"), "is an object");
         }
         if response["parts"].is_null() && schema::has_member(&response["response"], "$ref") {
             findings
-                .say(format!("{at}/functionResponse/response"), "a reference to a part that is not there");
+                .report(format!("{at}/functionResponse/response"), "a reference to a part that is not there");
         }
     }
 }
@@ -218,7 +218,7 @@ fn proofs_are_base64(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
         let proof = &part["thoughtSignature"];
         if !proof.is_null() && !proof.as_str().is_some_and(is_base64) {
-            findings.say(format!("{at}/thoughtSignature"), "base64 decoding failed");
+            findings.report(format!("{at}/thoughtSignature"), "base64 decoding failed");
         }
     }
 }
@@ -229,7 +229,7 @@ fn thoughts_are_of_the_model(body: &Value, findings: &mut Findings) {
     for (at, content) in contents(body).filter(|(_, content)| content["role"] != "model") {
         let is_thought = |part: &Value| part["thought"] == true || !part["thoughtSignature"].is_null();
         for (index, _) in items(&content["parts"]).filter(|(_, part)| is_thought(part)) {
-            findings.say(format!("{at}/parts/{index}"), "a thought that is not of the model");
+            findings.report(format!("{at}/parts/{index}"), "a thought that is not of the model");
         }
     }
 }
@@ -249,9 +249,9 @@ const DATA: [&str; 9] = [
 /// `data` of a part is a union: exactly one. Source: `Part` in ai.google.dev/api/caching#Part ("oneof field 'data' is already set").
 fn parts_say_one_thing(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
-        let said = DATA.iter().filter(|name| !part[**name].is_null()).count();
-        if said != 1 {
-            findings.say(at, format!("{said} kinds of data in one part"));
+        let kinds = DATA.iter().filter(|name| !part[**name].is_null()).count();
+        if kinds != 1 {
+            findings.report(at, format!("{kinds} kinds of data in one part"));
         }
     }
 }
@@ -270,12 +270,12 @@ fn media_have_their_form(body: &Value, findings: &mut Findings) {
         let (inline, file) = (&value["inlineData"], &value["fileData"]);
         if inline.is_object() && !(is_media_type(text(inline, "mimeType")) && is_base64(text(inline, "data")))
         {
-            findings.say(format!("{at}/inlineData"), "a media type and base64");
+            findings.report(format!("{at}/inlineData"), "a media type and base64");
         }
         let uri = text(file, "fileUri").to_ascii_lowercase();
         let is_right = ["http://", "https://", "gs://"].iter().any(|scheme| uri.starts_with(scheme));
         if file.is_object() && !is_right {
-            findings.say(format!("{at}/fileData/fileUri"), "is no address");
+            findings.report(format!("{at}/fileData/fileUri"), "is no address");
         }
     });
 }
@@ -287,11 +287,11 @@ fn instructions_are_texts(body: &Value, findings: &mut Findings) {
         return;
     }
     if items(&instruction["parts"]).next().is_none() {
-        findings.say("/systemInstruction/parts", "must not be empty");
+        findings.report("/systemInstruction/parts", "must not be empty");
     }
     for (index, part) in items(&instruction["parts"]) {
         if text(part, "text").is_empty() {
-            findings.say(format!("/systemInstruction/parts/{index}"), "a text");
+            findings.report(format!("/systemInstruction/parts/{index}"), "a text");
         }
     }
 }
@@ -304,7 +304,7 @@ fn parameters_are_objects(body: &Value, findings: &mut Findings) {
             let kind = &function[name]["type"];
             let is_object = kind.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("object"));
             if !kind.is_null() && !is_object {
-                findings.say(format!("{at}/{name}/type"), format!("{kind} is not OBJECT"));
+                findings.report(format!("{at}/{name}/type"), format!("{kind} is not OBJECT"));
             }
         }
     }
@@ -315,12 +315,12 @@ fn parameters_are_objects(body: &Value, findings: &mut Findings) {
 fn one_form_of_schema(body: &Value, findings: &mut Findings) {
     for (at, function) in declarations(body) {
         if !function["parameters"].is_null() && !function["parametersJsonSchema"].is_null() {
-            findings.say(at, "parameters beside parametersJsonSchema");
+            findings.report(at, "parameters beside parametersJsonSchema");
         }
     }
     let config = &body["generationConfig"];
     if !config["responseSchema"].is_null() && !config["responseJsonSchema"].is_null() {
-        findings.say("/generationConfig", "responseSchema beside responseJsonSchema");
+        findings.report("/generationConfig", "responseSchema beside responseJsonSchema");
     }
 }
 
@@ -339,15 +339,15 @@ fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
     let Some(config) = body.pointer(at).filter(|config| !config.is_null()) else { return };
     one_of(body, &format!("{at}/mode"), &["AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"], findings);
     if declarations(body).next().is_none() && config["mode"] != "NONE" {
-        findings.say(at, "is set without function declarations");
+        findings.report(at, "is set without function declarations");
     }
     let mut allowed = items(&config["allowedFunctionNames"]).peekable();
     if allowed.peek().is_some() && !["ANY", "VALIDATED"].contains(&text(config, "mode")) {
-        findings.say(format!("{at}/allowedFunctionNames"), "only when the mode is ANY");
+        findings.report(format!("{at}/allowedFunctionNames"), "only when the mode is ANY");
     }
     for (index, name) in allowed {
         if !declarations(body).any(|(_, function)| function["name"] == *name) {
-            findings.say(format!("{at}/allowedFunctionNames/{index}"), format!("{name} is not declared"));
+            findings.report(format!("{at}/allowedFunctionNames/{index}"), format!("{name} is not declared"));
         }
     }
 }
@@ -356,7 +356,7 @@ fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
 fn five_stops(body: &Value, findings: &mut Findings) {
     let stops = &body["generationConfig"]["stopSequences"];
     if items(stops).count() > 5 || items(stops).any(|(_, stop)| stop == "") {
-        findings.say("/generationConfig/stopSequences", "five at most, none of them empty");
+        findings.report("/generationConfig/stopSequences", "five at most, none of them empty");
     }
 }
 
@@ -367,7 +367,8 @@ fn a_schema_has_its_media_type(body: &Value, findings: &mut Findings) {
     let has_schema = ["responseSchema", "responseJsonSchema"].iter().any(|name| !config[*name].is_null());
     let takes_schema = ["application/json", "text/x.enum"].contains(&text(config, "responseMimeType"));
     if has_schema && !takes_schema {
-        findings.say("/generationConfig/responseMimeType", "application/json or text/x.enum beside a schema");
+        findings
+            .report("/generationConfig/responseMimeType", "application/json or text/x.enum beside a schema");
     }
 }
 
@@ -377,11 +378,11 @@ fn one_way_to_think(body: &Value, findings: &mut Findings) {
     let at = "/generationConfig/thinkingConfig";
     let Some(config) = body.pointer(at) else { return };
     if !config["thinkingBudget"].is_null() && !config["thinkingLevel"].is_null() {
-        findings.say(at, "a budget beside a level");
+        findings.report(at, "a budget beside a level");
     }
     let level = config["thinkingLevel"].as_str().unwrap_or_default().to_ascii_lowercase();
     if !["", "minimal", "low", "medium", "high", "thinking_level_unspecified"].contains(&level.as_str()) {
-        findings.say(format!("{at}/thinkingLevel"), format!("{level:?} is no level"));
+        findings.report(format!("{at}/thinkingLevel"), format!("{level:?} is no level"));
     }
     range(body, &format!("{at}/thinkingBudget"), -1.0, f64::from(i32::MAX), findings);
     unknown(config, at, &["thinkingBudget", "thinkingLevel", "includeThoughts"], findings);
@@ -398,7 +399,7 @@ fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     range(body, "/generationConfig/seed", f64::from(i32::MIN), f64::from(i32::MAX), findings);
     if !body["generationConfig"]["logprobs"].is_null() && body["generationConfig"]["responseLogprobs"] != true
     {
-        findings.say("/generationConfig/logprobs", "needs responseLogprobs");
+        findings.report("/generationConfig/logprobs", "needs responseLogprobs");
     }
 }
 
@@ -475,7 +476,7 @@ fn calls_have_proofs(body: &Value, findings: &mut Findings) {
         if let Some((index, part)) = first
             && part["thoughtSignature"].is_null()
         {
-            findings.say(format!("{at}/parts/{index}"), "a call without a thoughtSignature");
+            findings.report(format!("{at}/parts/{index}"), "a call without a thoughtSignature");
         }
     }
 }

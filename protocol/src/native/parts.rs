@@ -189,8 +189,8 @@ impl Parts {
     pub(super) fn thought(&mut self, thought: Thought) {
         self.flush();
         // Without a proof, an empty thought is nothing, and providers reject it.
-        let says = |text: &&String| self.is_answer || thought.signature.is_some() || !text.is_empty();
-        let texts = thought.text.iter().filter(says);
+        let is_visible = |text: &&String| self.is_answer || thought.signature.is_some() || !text.is_empty();
+        let texts = thought.text.iter().filter(is_visible);
         self.written.extend(texts.map(|text| json!({ "text": text, "thought": true })));
         let Some(signature) = thought.signature else { return };
         let signature = self.signed(signature, thought.redacted);

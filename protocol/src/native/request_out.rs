@@ -70,14 +70,14 @@ fn contents(turns: &[Turn], writer: &mut RequestWriter<'_>, body: &mut Map<Strin
     let is_instruction = |turn: &&Turn| matches!(turn.role, Role::System | Role::Developer);
     // The protocol has one instruction, and requires contents along with it.
     let has_contents = turns.iter().any(|turn| !is_instruction(&turn));
-    let (mut instruction, mut has_begun) = (Parts::default(), false);
+    let (mut instruction, mut is_after_turn) = (Parts::default(), false);
     for turn in turns.iter().filter(|_| has_contents) {
         if !is_instruction(&turn) {
-            has_begun = true;
+            is_after_turn = true;
             continue;
         }
         // The instruction moves to the beginning, wherever the client wrote it.
-        if has_begun {
+        if is_after_turn {
             writer.lose(format!("{}/role", turn.at));
         }
         parts_out(turn, &mut instruction, writer);
@@ -140,8 +140,8 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut RequestWriter<'_>) {
         PartKind::Text(text) | PartKind::Refusal(text) => parts.text(text),
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
             if parts.medium(part.kind.clone()) {
-                let unsaid = [&media.name, &media.detail];
-                unsaid.into_iter().flatten().for_each(|given| writer.lose(given.at.clone()));
+                let lost = [&media.name, &media.detail];
+                lost.into_iter().flatten().for_each(|given| writer.lose(given.at.clone()));
             } else {
                 writer.lose(part.at.clone());
             }

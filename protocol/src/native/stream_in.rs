@@ -47,7 +47,7 @@ struct CandidateReader {
     /// Number of thoughts so far, and whether the last one may continue.
     thoughts: u32,
     is_thinking: bool,
-    said: CandidateText,
+    text_so_far: CandidateText,
     is_ended: bool,
 }
 
@@ -92,7 +92,7 @@ impl StreamIn for NativeStreamReader {
         if let Some(usage) = usage::read(&document["usageMetadata"]) {
             let tokens = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
             // Every document reports it, and it only grows.
-            if self.tokens.is_none_or(|told| tokens > told) {
+            if self.tokens.is_none_or(|reported| tokens > reported) {
                 self.tokens = Some(tokens);
                 deltas.push(Delta::Usage(usage));
             }
@@ -153,7 +153,7 @@ impl NativeStreamReader {
                     continue;
                 }
                 for kind in parts_in(part, "", ids, &mut RemainingFields::default()) {
-                    choice.tell(index, kind, &mut logprobs, deltas);
+                    choice.push_part(index, kind, &mut logprobs, deltas);
                 }
             }
         }
@@ -162,7 +162,8 @@ impl NativeStreamReader {
         let end = end.map(|word| end_in(word, calls));
         if let Ok(mut candidate) = Members::read(candidate, format!("/candidates/{index}")) {
             let mut rest = RemainingFields::default();
-            let cited = grounding::read(&mut candidate, &choice.said, &mut self.citations_left, &mut rest);
+            let cited =
+                grounding::read(&mut candidate, &choice.text_so_far, &mut self.citations_left, &mut rest);
             deltas.extend(cited.into_iter().map(|citation| Delta::Citation { choice: index, citation }));
             rest.keep(candidate, &OWN_OF_CANDIDATE);
             let extra = rest.into_extra().into_iter().filter(|given| !given.at.ends_with("/content"));
@@ -209,7 +210,13 @@ impl CandidateReader {
         deltas.extend(proof);
     }
 
-    fn tell(&mut self, choice: u32, kind: PartKind, logprobs: &mut Option<Value>, deltas: &mut Vec<Delta>) {
+    fn push_part(
+        &mut self,
+        choice: u32,
+        kind: PartKind,
+        logprobs: &mut Option<Value>,
+        deltas: &mut Vec<Delta>,
+    ) {
         // An empty part doesn't end a thought.
         let is_nothing = matches!(&kind, PartKind::Text(text) if text.is_empty());
         if !is_nothing && !matches!(kind, PartKind::Thought(_)) {
@@ -218,7 +225,7 @@ impl CandidateReader {
         match kind {
             PartKind::Text(text) if text.is_empty() => {}
             PartKind::Text(text) => {
-                self.said.piece(&text);
+                self.text_so_far.piece(&text);
                 deltas.push(Delta::Text { choice, text, logprobs: logprobs.take() });
             }
             PartKind::Thought(thought) => self.think(choice, thought, deltas),

@@ -26,7 +26,7 @@ pub(super) struct NativeStreamWriter {
     id: Option<String>,
     choices: BTreeMap<u32, CandidateWriter>,
     usage: Option<Usage>,
-    kept: StreamExtra,
+    provider_extra: StreamExtra,
     is_ended: bool,
 }
 
@@ -38,7 +38,7 @@ struct CandidateWriter {
     thought: Option<u32>,
     end: Option<FinishReason>,
     refuses: bool,
-    said: CandidateText,
+    text_so_far: CandidateText,
     citations: Vec<Citation>,
 }
 
@@ -53,7 +53,7 @@ impl StreamOut for NativeStreamWriter {
                 if let Some(mut parts) = self.parts(choice) {
                     parts.text(&text);
                     self.write(choice, parts, logprobs.as_ref(), bytes);
-                    self.choices.entry(choice).or_default().said.piece(&text);
+                    self.choices.entry(choice).or_default().text_so_far.piece(&text);
                 }
             }
             Delta::Refusal { choice, text } => {
@@ -100,7 +100,7 @@ impl StreamOut for NativeStreamWriter {
                         self.write(choice, parts, None, bytes);
                     } else {
                         self.write(choice, parts, None, bytes);
-                        self.kept.image(image, Protocol::Native);
+                        self.provider_extra.image(image, Protocol::Native);
                     }
                 }
             }
@@ -115,12 +115,12 @@ impl StreamOut for NativeStreamWriter {
             }
             // The next part ends a call.
             Delta::Citation { .. } | Delta::CallDone { .. } => {}
-            Delta::Other { value, .. } => self.kept.other(value),
-            Delta::Extra(given) => self.kept.extra(given),
+            Delta::Other { value, .. } => self.provider_extra.other(value),
+            Delta::Extra(given) => self.provider_extra.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice, end } => {
                 if let Some(parts) = self.parts(choice) {
-                    self.kept.end(choice, &end, Protocol::Native);
+                    self.provider_extra.end(choice, &end, Protocol::Native);
                     self.write(choice, parts, None, bytes);
                     let open = self.choices.entry(choice).or_default();
                     open.end = Some(end_of(end, open.refuses));
@@ -150,7 +150,7 @@ impl NativeStreamWriter {
             id: None,
             choices: BTreeMap::new(),
             usage: None,
-            kept: StreamExtra::default(),
+            provider_extra: StreamExtra::default(),
             is_ended: false,
         }
     }
@@ -220,14 +220,14 @@ impl NativeStreamWriter {
             let end = choice.end.as_ref().unwrap_or(&FinishReason::Stop);
             candidate.insert("finishReason".to_owned(), json!(end_out(end)));
             if !choice.citations.is_empty() {
-                let metadata = grounding::write(&choice.citations, &choice.said);
+                let metadata = grounding::write(&choice.citations, &choice.text_so_far);
                 candidate.insert(GROUNDING.to_owned(), metadata.into());
             }
             Value::Object(candidate)
         });
         let mut document = self.document(candidates.collect());
         document.extend(self.usage.map(|usage| ("usageMetadata".to_owned(), usage::write(usage))));
-        self.kept.add(&mut document);
+        self.provider_extra.add(&mut document);
         frames::data(&document, bytes);
     }
 

@@ -35,7 +35,7 @@ type PartKey = (bool, u64);
 #[derive(Default)]
 struct GrammarPart {
     text: String,
-    said: bool,
+    is_complete: bool,
     closed: bool,
 }
 
@@ -43,7 +43,7 @@ struct GrammarItem {
     started: Value,
     parts: BTreeMap<PartKey, GrammarPart>,
     input: String,
-    said: bool,
+    is_complete: bool,
     done: Option<Value>,
 }
 
@@ -121,7 +121,7 @@ impl ResponsesGrammar {
             started,
             parts: BTreeMap::new(),
             input: String::new(),
-            said: false,
+            is_complete: false,
             done: None,
         });
     }
@@ -181,7 +181,7 @@ impl ResponsesGrammar {
         }
         let cut = self.end.as_deref() != Some("response.completed");
         for item in self.items.iter_mut().filter_map(|item| item.done.take()) {
-            say(&item, cut, transcript);
+            read_item(&item, cut, transcript);
         }
         // Uncompleted calls are partial, and no client executes them.
         transcript.check_calls(true, false);
@@ -189,7 +189,7 @@ impl ResponsesGrammar {
 }
 
 /// Reads a finished item as a client does.
-fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
+fn read_item(item: &Value, cut: bool, transcript: &mut Transcript) {
     let kind = text(item, "type");
     match kind {
         "message" => {
@@ -231,7 +231,7 @@ fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
 impl GrammarItem {
     fn input(&mut self, kind: &str, data: &Value, transcript: &mut Transcript) {
         if kind.strip_suffix(".delta").is_some() {
-            if self.said || !data["delta"].is_string() {
+            if self.is_complete || !data["delta"].is_string() {
                 transcript.fault("deltas_are_of_an_open_part", format!("{kind}: {}", data["delta"]));
             }
             self.input.push_str(text(data, "delta"));
@@ -240,7 +240,7 @@ impl GrammarItem {
                 transcript
                     .fault("done_is_the_sum_of_its_deltas", format!("{kind}: {data}, not {:?}", self.input));
             }
-            self.said = true;
+            self.is_complete = true;
         }
     }
 
@@ -265,23 +265,23 @@ impl GrammarItem {
             return;
         };
         match what {
-            "delta" if part.said || !data["delta"].is_string() => {
+            "delta" if part.is_complete || !data["delta"].is_string() => {
                 transcript.fault("deltas_are_of_an_open_part", format!("{kind}: {}", data["delta"]));
             }
             "delta" => part.text.push_str(text(data, "delta")),
             "done" => {
                 let whole = if is_part { &data["part"] } else { data };
-                let said = whole["text"].as_str().or_else(|| whole["refusal"].as_str());
-                if said != Some(&part.text) {
+                let sent = whole["text"].as_str().or_else(|| whole["refusal"].as_str());
+                if sent != Some(&part.text) {
                     transcript.fault(
                         "done_is_the_sum_of_its_deltas",
-                        format!("{kind}: {said:?}, not {:?}", part.text),
+                        format!("{kind}: {sent:?}, not {:?}", part.text),
                     );
                 }
-                if is_part && !part.said {
+                if is_part && !part.is_complete {
                     transcript.fault("parts_are_closed", format!("{kind} before the text is done"));
                 }
-                (part.said, part.closed) = (true, is_part);
+                (part.is_complete, part.closed) = (true, is_part);
             }
             _ => {}
         }
@@ -300,7 +300,7 @@ impl GrammarItem {
         if self.parts.values().any(|part| !part.closed) {
             transcript.fault("parts_are_closed", format!("{kind} is done with an open part"));
         }
-        let said = |name: &str| -> String {
+        let content_of = |name: &str| -> String {
             let parts = item[name].as_array().into_iter().flatten();
             parts.map(|part| part["text"].as_str().unwrap_or_else(|| text(part, "refusal"))).collect()
         };
@@ -312,7 +312,9 @@ impl GrammarItem {
                 .collect()
         };
         let is_sum = match kind {
-            "message" | "reasoning" => said("content") == sum(false) && said("summary") == sum(true),
+            "message" | "reasoning" => {
+                content_of("content") == sum(false) && content_of("summary") == sum(true)
+            }
             "function_call" | "custom_tool_call" => text(item, input_of(kind)) == self.input,
             _ => true,
         };
@@ -320,7 +322,7 @@ impl GrammarItem {
             transcript.fault("done_is_the_sum_of_its_deltas", format!("{item}"));
         }
         let is_object = || matches!(serde_json::from_str(text(item, "arguments")), Ok(Value::Object(_)));
-        if kind == "function_call" && item["status"] == "completed" && !(self.said && is_object()) {
+        if kind == "function_call" && item["status"] == "completed" && !(self.is_complete && is_object()) {
             transcript.fault("completed_items_are_whole", format!("{item}"));
         }
         self.done = Some(item.clone());

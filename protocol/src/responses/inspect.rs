@@ -51,14 +51,15 @@ pub(super) fn event(
     }
     inspector.take_usage(usage);
     if kind == "response.failed" {
-        let told = response.map(RawValue::get).filter(|told| told.starts_with('{')).unwrap_or(data);
-        let mut failure = inspector.failure(told);
+        let document =
+            response.map(RawValue::get).filter(|document| document.starts_with('{')).unwrap_or(data);
+        let mut failure = inspector.failure(document);
         if let Some(beyond) = &mut failure.beyond {
             // These members are part of the response, not of the error.
             beyond.beside.clear();
         }
         if let Some(response) =
-            response.filter(|_| told.len() <= MAX_KEPT_BYTES && told.as_ptr() != data.as_ptr())
+            response.filter(|_| document.len() <= MAX_KEPT_BYTES && document.as_ptr() != data.as_ptr())
         {
             inspector.started = Some(response.to_owned());
         }

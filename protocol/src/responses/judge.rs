@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("strict_schemas_are_closed", strict_schemas_are_closed),
     Rule::new("a_schema_has_a_name", a_schema_has_a_name),
-    Rule::new("json_is_asked_for", json_is_asked_for),
+    Rule::new("json_is_mentioned", json_is_mentioned),
     Rule::new("sixteen_tokens", sixteen_tokens),
     Rule::new("user_is_short", user_is_short),
     Rule::new("numbers_are_in_range", numbers_are_in_range),
@@ -64,7 +64,7 @@ fn input_is_there(body: &Value, findings: &mut Findings) {
         _ => false,
     };
     if !is_there && !is_elsewhere {
-        findings.say("/input", "is empty");
+        findings.report("/input", "is empty");
     }
 }
 
@@ -78,21 +78,21 @@ fn results_have_their_calls(body: &Value, findings: &mut Findings) {
         let id = text(item, "call_id");
         if is_call(kind) {
             if calls.insert(id, (false, kind, at.clone())).is_some() {
-                findings.say(at, format!("a second call {id:?}"));
+                findings.report(at, format!("a second call {id:?}"));
             }
         } else if is_result(kind) {
             match calls.get_mut(id) {
-                None => findings.say(at, format!("no tool call found for output with call_id {id:?}")),
-                Some((true, ..)) => findings.say(at, format!("a second output of {id:?}")),
+                None => findings.report(at, format!("no tool call found for output with call_id {id:?}")),
+                Some((true, ..)) => findings.report(at, format!("a second output of {id:?}")),
                 Some((_, call, _)) if kind.strip_suffix("_output") != Some(*call) => {
-                    findings.say(at, format!("{kind} of a {call}"));
+                    findings.report(at, format!("{kind} of a {call}"));
                 }
                 Some((is_answered, ..)) => *is_answered = true,
             }
         }
     }
     for (id, (_, _, at)) in calls.into_iter().filter(|(_, (is_answered, ..))| !is_answered) {
-        findings.say(at, format!("no tool output found for call {id:?}"));
+        findings.report(at, format!("no tool output found for call {id:?}"));
     }
 }
 
@@ -102,7 +102,7 @@ fn ids_are_short(body: &Value, findings: &mut Findings) {
     for (at, kind, item) in input(body) {
         let length = text(item, "call_id").chars().count();
         if (is_call(kind) || is_result(kind)) && !(1..=64).contains(&length) {
-            findings.say(format!("{at}/call_id"), format!("{length} characters, 1 to 64 are right"));
+            findings.report(format!("{at}/call_id"), format!("{length} characters, 1 to 64 are right"));
         }
         longest(body, &format!("{at}/id"), 64, findings);
     }
@@ -120,7 +120,7 @@ fn ids_of_items_fit_their_kind(body: &Value, findings: &mut Findings) {
             _ => continue,
         };
         if item["id"].as_str().is_some_and(|id| !id.starts_with(begins)) {
-            findings.say(format!("{at}/id"), format!("{} does not begin with '{begins}'", item["id"]));
+            findings.report(format!("{at}/id"), format!("{} does not begin with '{begins}'", item["id"]));
         }
     }
 }
@@ -134,7 +134,8 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
     let is_named = |named: &Value| ["function", "custom"].contains(&text(named, "type"));
     for (at, named) in calls.chain(tools.chain(choice).filter(|(_, named)| is_named(named))) {
         if !is_name(text(named, "name"), 128, "") {
-            findings.say(format!("{at}/name"), format!("{} is not 1 to 128 of a-zA-Z0-9_-", named["name"]));
+            findings
+                .report(format!("{at}/name"), format!("{} is not 1 to 128 of a-zA-Z0-9_-", named["name"]));
         }
     }
 }
@@ -151,11 +152,13 @@ fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
 fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     for (at, kind, item) in input(body) {
         if kind == "function_call" && !is_json_object(text(item, "arguments")) {
-            findings
-                .say(format!("{at}/arguments"), format!("{} is no text of a JSON object", item["arguments"]));
+            findings.report(
+                format!("{at}/arguments"),
+                format!("{} is no text of a JSON object", item["arguments"]),
+            );
         }
         if kind == "custom_tool_call" && !item["input"].is_string() {
-            findings.say(format!("{at}/input"), "a text");
+            findings.report(format!("{at}/input"), "a text");
         }
     }
 }
@@ -169,7 +172,7 @@ fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
             "assistant" => &["output_text", "refusal"],
             "user" | "system" | "developer" => &["input_text", "input_image", "input_file", "input_audio"],
             _ => {
-                findings.say(format!("{at}/role"), format!("unknown role {role:?}"));
+                findings.report(format!("{at}/role"), format!("unknown role {role:?}"));
                 continue;
             }
         };
@@ -179,16 +182,16 @@ fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
                 for (index, part) in parts.iter().enumerate() {
                     if !right.contains(&text(part, "type")) {
                         let given = &part["type"];
-                        findings.say(
+                        findings.report(
                             format!("{at}/content/{index}/type"),
                             format!("{given} is none of {right:?}"),
                         );
                     } else if text(part, "type").ends_with("_text") && !part["text"].is_string() {
-                        findings.say(format!("{at}/content/{index}/text"), "a text");
+                        findings.report(format!("{at}/content/{index}/text"), "a text");
                     }
                 }
             }
-            other => findings.say(format!("{at}/content"), format!("no content: {other}")),
+            other => findings.report(format!("{at}/content"), format!("no content: {other}")),
         }
     }
 }
@@ -203,14 +206,14 @@ fn results_are_texts_or_parts(body: &Value, findings: &mut Findings) {
             Value::Array(parts) => {
                 for (index, part) in parts.iter().enumerate() {
                     if !right.contains(&text(part, "type")) {
-                        findings.say(
+                        findings.report(
                             format!("{at}/output/{index}/type"),
                             format!("{} is none of {right:?}", part["type"]),
                         );
                     }
                 }
             }
-            other => findings.say(format!("{at}/output"), format!("no output: {other}")),
+            other => findings.report(format!("{at}/output"), format!("no output: {other}")),
         }
     }
 }
@@ -222,17 +225,18 @@ fn results_are_texts_or_parts(body: &Value, findings: &mut Findings) {
 fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
     for (at, _, item) in input(body).filter(|(_, kind, _)| *kind == "reasoning") {
         if body["store"] == false && text(item, "encrypted_content").is_empty() {
-            findings.say(format!("{at}/encrypted_content"), "a thought that is not stored needs its proof");
+            findings
+                .report(format!("{at}/encrypted_content"), "a thought that is not stored needs its proof");
         }
         if items(&item["content"]).next().is_some() {
-            findings.say(format!("{at}/content"), "plain text of a thought");
+            findings.report(format!("{at}/content"), "plain text of a thought");
         }
         if !item["summary"].is_array() {
-            findings.say(format!("{at}/summary"), "a list");
+            findings.report(format!("{at}/summary"), "a list");
         }
         for (index, part) in items(&item["summary"]) {
             if part["type"] != "summary_text" || !part["text"].is_string() {
-                findings.say(format!("{at}/summary/{index}"), "a summary_text with its text");
+                findings.report(format!("{at}/summary/{index}"), "a summary_text with its text");
             }
         }
     }
@@ -247,7 +251,7 @@ fn thoughts_are_followed(body: &Value, findings: &mut Findings) {
             !is_result(kind) && (*kind != "message" || item["role"] == "assistant")
         };
         if *kind == "reasoning" && item["id"].is_string() && !all.get(index + 1).is_some_and(is_of_model) {
-            findings.say(at, "nothing of the model follows the thought");
+            findings.report(at, "nothing of the model follows the thought");
         }
     }
 }
@@ -258,7 +262,7 @@ fn file_has_its_form(part: &Value, at: &str, findings: &mut Findings) {
     });
     let ways = [data, !text(part, "file_id").is_empty(), is_web(text(part, "file_url"))];
     if ways.into_iter().filter(|way| *way).count() != 1 {
-        findings.say(at, "an id, an address, or a data: address in base64 with a file name");
+        findings.report(at, "an id, an address, or a data: address in base64 with a file name");
     }
 }
 
@@ -274,7 +278,7 @@ fn media_have_their_form(body: &Value, findings: &mut Findings) {
                     "input_image" => {
                         let is_id = !text(part, "file_id").is_empty();
                         if is_id == is_picture(text(part, "image_url")) {
-                            findings.say(at, "an id, an address, or a picture in base64");
+                            findings.report(at, "an id, an address, or a picture in base64");
                         }
                     }
                     "input_file" => file_has_its_form(part, &at, findings),
@@ -314,15 +318,15 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
     let format = &body["text"]["format"];
     one_of(body, "/text/format/type", &["text", "json_object", "json_schema"], findings);
     if format["type"] == "json_schema" && !is_name(text(format, "name"), 64, "") {
-        findings.say("/text/format/name", "1 to 64 of a-zA-Z0-9_-");
+        findings.report("/text/format/name", "1 to 64 of a-zA-Z0-9_-");
     }
 }
 
 /// "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'": words
 /// in `instructions` don't count. Source: "JSON mode" in platform.openai.com/docs/guides/structured-outputs.
-fn json_is_asked_for(body: &Value, findings: &mut Findings) {
+fn json_is_mentioned(body: &Value, findings: &mut Findings) {
     if body["text"]["format"]["type"] == "json_object" && !has_word(&body["input"], "json") {
-        findings.say("/input", "must contain the word 'json'");
+        findings.report("/input", "must contain the word 'json'");
     }
 }
 
@@ -430,6 +434,6 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
 fn no_thoughts_no_proofs(body: &Value, findings: &mut Findings) {
     let is_off = body["reasoning"]["effort"].is_null() || body["reasoning"]["effort"] == "none";
     if is_off && items(&body["include"]).any(|(_, word)| word == "reasoning.encrypted_content") {
-        findings.say("/include", "proofs of thoughts, which are off");
+        findings.report("/include", "proofs of thoughts, which are off");
     }
 }

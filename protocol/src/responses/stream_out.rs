@@ -36,7 +36,7 @@ pub(super) struct ResponsesStreamWriter {
     is_ended: bool,
     /// Characters of the text so far.
     length: usize,
-    kept: StreamExtra,
+    provider_extra: StreamExtra,
 }
 
 /// The item being written, the last of the output.
@@ -134,11 +134,11 @@ impl StreamOut for ResponsesStreamWriter {
             }
             Delta::Image { choice: 0, image } => self.image(image, bytes),
             Delta::Citation { choice: 0, citation } => self.cite(&citation, bytes),
-            Delta::Other { choice: 0, value, .. } => self.kept.other(value),
-            Delta::Extra(given) => self.kept.extra(given),
+            Delta::Other { choice: 0, value, .. } => self.provider_extra.other(value),
+            Delta::Extra(given) => self.provider_extra.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice: 0, end } => {
-                self.kept.end(0, &end, Protocol::Responses);
+                self.provider_extra.end(0, &end, Protocol::Responses);
                 self.end = Some(end);
             }
             Delta::Failed(failure) => self.fail(&failure, bytes),
@@ -176,7 +176,7 @@ impl ResponsesStreamWriter {
             has_refusal: false,
             is_ended: false,
             length: 0,
-            kept: StreamExtra::default(),
+            provider_extra: StreamExtra::default(),
         }
     }
 
@@ -296,7 +296,7 @@ impl ResponsesStreamWriter {
             }
             other => {
                 self.open = other;
-                return self.kept.other(write_annotation(citation, &(0..self.length)));
+                return self.provider_extra.other(write_annotation(citation, &(0..self.length)));
             }
         };
         let annotation = write_annotation(citation, &(part.begin..part.begin.saturating_add(part.length)));
@@ -406,7 +406,7 @@ impl ResponsesStreamWriter {
                 self.added(&item, bytes);
                 self.done(item, bytes);
             }
-            None => self.kept.image(image, Protocol::Responses),
+            None => self.provider_extra.image(image, Protocol::Responses),
         }
     }
 
@@ -421,7 +421,7 @@ impl ResponsesStreamWriter {
         self.is_ended = true;
         let (output, usage) = (std::mem::take(&mut self.output), self.usage);
         let mut response = self.record().response(&end, output, usage);
-        self.kept.add(&mut response);
+        self.provider_extra.add(&mut response);
         let kind = if status == "completed" { "response.completed" } else { "response.incomplete" };
         self.of_response(kind, response, bytes);
     }

@@ -90,11 +90,11 @@ fn logprobs_stay_with_their_text() {
 #[test]
 fn complete_answer_ends_at_a_stop_sequence() {
     let part = |kind| Part { at: "".into(), kind, cache: None };
-    let said = |text: &str| part(PartKind::Text(text.to_owned()));
+    let text_part = |text: &str| part(PartKind::Text(text.to_owned()));
     let citation = |end: usize| Citation { span: Some(0..end), ..Citation::default() };
     let mut answer = Answer {
         choices: vec![Choice {
-            parts: vec![said("höre "), said("one END two"), said("three")],
+            parts: vec![text_part("höre "), text_part("one END two"), text_part("three")],
             citations: vec![citation(9), citation(10)],
             logprobs: Some(json!([{ "token": "höre " }, { "token": "one" }, { "token": " END" }])),
             end: Some(FinishReason::Length),
@@ -104,7 +104,7 @@ fn complete_answer_ends_at_a_stop_sequence() {
     };
     stops(&["two", "END"]).answer(&mut answer);
     let choice = &answer.choices[0];
-    assert_eq!(choice.parts, [said("höre "), said("one ")]);
+    assert_eq!(choice.parts, [text_part("höre "), text_part("one ")]);
     assert_eq!(choice.citations, [citation(9)]);
     assert_eq!(choice.logprobs, Some(json!([{ "token": "höre " }, { "token": "one" }])));
     assert_eq!(choice.end, Some(FinishReason::StopSequence(Some("END".to_owned()))));
@@ -113,16 +113,19 @@ fn complete_answer_ends_at_a_stop_sequence() {
 #[test]
 fn stop_sequence_may_span_consecutive_texts() {
     let part = |kind| Part { at: "".into(), kind, cache: None };
-    let said = |text: &str| part(PartKind::Text(text.to_owned()));
+    let text_part = |text: &str| part(PartKind::Text(text.to_owned()));
     let ended = |parts: Vec<Part>| {
         let mut answer = Answer { choices: vec![Choice { parts, ..Choice::default() }], ..Answer::default() };
         stops(&["END"]).answer(&mut answer);
         answer.choices.remove(0)
     };
-    assert_eq!(ended(vec![said("one E"), said("N"), said("D two")]).parts, [said("one ")]);
-    assert_eq!(ended(vec![said("one"), said("E"), said("ND")]).parts, [said("one")]);
+    assert_eq!(
+        ended(vec![text_part("one E"), text_part("N"), text_part("D two")]).parts,
+        [text_part("one ")]
+    );
+    assert_eq!(ended(vec![text_part("one"), text_part("E"), text_part("ND")]).parts, [text_part("one")]);
     let refusal = part(PartKind::Refusal("no".to_owned()));
-    let apart = vec![said("one EN"), refusal, said("D two")];
+    let apart = vec![text_part("one EN"), refusal, text_part("D two")];
     assert_eq!(ended(apart.clone()).parts, apart, "something else is between");
 }
 
@@ -162,11 +165,11 @@ proptest! {
         let mut stop = stops(&sequences);
         let deltas = pieces.iter().map(|piece| text(piece)).chain([ended(FinishReason::Stop)]);
         let out = through(&mut stop, deltas);
-        let said: String = out
+        let written: String = out
             .iter()
             .filter_map(|delta| if let Delta::Text { text, .. } = delta { Some(text.as_str()) } else { None })
             .collect();
-        prop_assert_eq!(said, expected);
+        prop_assert_eq!(written, expected);
         prop_assert_eq!(out.last(), Some(&ended(by)));
         prop_assert_eq!(stop.held_bytes(), 0);
     }

@@ -109,7 +109,7 @@ fn no_answer_content_is_lost_silently() {
             let body = format!("{written}{texts}");
             for (at, mark) in marks(document) {
                 prop_assert!(
-                    is_said(&body, &mark) || says_nothing(answer, document, (folder, other), &at),
+                    is_contained(&body, &mark) || says_nothing(answer, document, (folder, other), &at),
                     "{} loses {at} ({mark}) in silence: {:#}",
                     other,
                     written
@@ -128,7 +128,7 @@ fn no_answer_content_is_lost_silently() {
 }
 
 /// Whether a document contains a text. Clients of the native protocol get signatures as bytes.
-pub(super) fn is_said(body: &str, mark: &str) -> bool {
+pub(super) fn is_contained(body: &str, mark: &str) -> bool {
     let wrapped = |with: &str| BASE64_STANDARD.encode(format!("{with}{mark}"));
     body.contains(mark)
         || ["gw-signature:", "gw-redacted:"].into_iter().any(|with| body.contains(&wrapped(with)))
@@ -195,7 +195,7 @@ fn failed_response_is_an_error_with_its_message() {
 }
 
 /// The answer that a client of a protocol gets from a provider's.
-fn told(source: Protocol, target: Protocol, document: &Value) -> Value {
+fn translated(source: Protocol, target: Protocol, document: &Value) -> Value {
     target.answer_out(source.answer_in(document.clone()).expect("an answer"), &response_context("m"))
 }
 
@@ -237,8 +237,8 @@ fn unknown_members_are_reported_at_any_depth() {
     ];
     for (source, at, document) in cases {
         for (target, _) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
-            let told = told(source, target, &document);
-            assert_eq!(Some(&told["provider_extra"][at]), document.pointer(at), "{at}: {told:#}");
+            let translated = translated(source, target, &document);
+            assert_eq!(Some(&translated["provider_extra"][at]), document.pointer(at), "{at}: {translated:#}");
         }
     }
 }
@@ -247,9 +247,9 @@ fn unknown_members_are_reported_at_any_depth() {
 fn known_citations_survive_next_to_an_unknown_kind() {
     let citations = json!([{ "type": "web_search_result_location", "url": "a" }, { "type": "of_tomorrow" }]);
     let message = json!({ "content": [{ "type": "text", "text": "x", "citations": citations }] });
-    let told = told(Protocol::Messages, Protocol::Chat, &message);
-    assert_eq!(told["choices"][0]["message"]["annotations"][0]["url_citation"]["url"], "a");
-    assert_eq!(told["provider_extra"]["/content/0/citations"], citations);
+    let translated = translated(Protocol::Messages, Protocol::Chat, &message);
+    assert_eq!(translated["choices"][0]["message"]["annotations"][0]["url_citation"]["url"], "a");
+    assert_eq!(translated["provider_extra"]["/content/0/citations"], citations);
 }
 
 #[test]
@@ -258,8 +258,8 @@ fn citations_without_text_are_reported_as_extra() {
     let message = json!({ "content": null, "annotations": annotations });
     let chat = json!({ "choices": [{ "message": message }] });
     for target in [Protocol::Responses, Protocol::Messages] {
-        let told = told(Protocol::Chat, target, &chat);
-        assert_eq!(told["provider_extra"]["/choices/0/message/annotations"], annotations, "{target:?}");
+        let translated = translated(Protocol::Chat, target, &chat);
+        assert_eq!(translated["provider_extra"]["/choices/0/message/annotations"], annotations, "{target:?}");
     }
 }
 
@@ -267,17 +267,17 @@ fn citations_without_text_are_reported_as_extra() {
 fn file_name_unsupported_by_the_target_is_reported() {
     let source = json!({ "type": "base64", "media_type": "application/pdf", "data": "AA==" });
     let message = json!({ "content": [{ "type": "document", "source": source, "title": "Notes" }] });
-    let told = told(Protocol::Messages, Protocol::Native, &message);
-    assert_eq!(told["candidates"][0]["content"]["parts"][0]["inlineData"]["data"], "AA==");
-    assert_eq!(told["provider_extra"]["/content/0/title"], "Notes");
+    let translated = translated(Protocol::Messages, Protocol::Native, &message);
+    assert_eq!(translated["candidates"][0]["content"]["parts"][0]["inlineData"]["data"], "AA==");
+    assert_eq!(translated["provider_extra"]["/content/0/title"], "Notes");
 }
 
 #[test]
 fn unknown_finish_reason_is_reported_by_position_not_index() {
     let candidates = json!([{ "index": 1, "finishReason": "ONE" }, { "index": 0, "finishReason": "NONE" }]);
     let document = json!({ "candidates": candidates });
-    let extra = told(Protocol::Native, Protocol::Chat, &document)["provider_extra"].take();
+    let extra = translated(Protocol::Native, Protocol::Chat, &document)["provider_extra"].take();
     assert_eq!(extra, json!({ "/candidates/0/finishReason": "ONE", "/candidates/1/finishReason": "NONE" }));
-    let mut back = told(Protocol::Native, Protocol::Native, &document);
+    let mut back = translated(Protocol::Native, Protocol::Native, &document);
     assert_eq!(back["candidates"].take(), candidates);
 }

@@ -16,7 +16,7 @@ const ANSWERS: u32 = 100;
 
 /// What an answer conveys, in any protocol.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Told {
+struct AnswerContent {
     text: String,
     /// Texts of thoughts, and their proofs.
     thoughts: String,
@@ -28,55 +28,55 @@ struct Told {
     output: Option<u64>,
 }
 
-impl Told {
+impl AnswerContent {
     fn by(answer: &Answer) -> Self {
         let usage = answer.usage.unwrap_or_default();
-        let mut told = Self { input: usage.input, output: usage.output, ..Self::default() };
+        let mut content = Self { input: usage.input, output: usage.output, ..Self::default() };
         for choice in &answer.choices {
-            told.end.clone_from(&choice.end);
+            content.end.clone_from(&choice.end);
             for part in &choice.parts {
                 match &part.kind {
-                    PartKind::Text(text) => told.text.push_str(text),
+                    PartKind::Text(text) => content.text.push_str(text),
                     PartKind::Thought(thought) => {
-                        told.thoughts.push_str(&thought.text.concat());
-                        told.signatures.extend(thought.signature.clone());
+                        content.thoughts.push_str(&thought.text.concat());
+                        content.signatures.extend(thought.signature.clone());
                     }
                     PartKind::Call(ToolCall { id, name, input: Input::Json(input), .. }) => {
                         let input = serde_json::from_str(input).expect("arguments are JSON");
-                        told.calls.push((id.clone(), name.clone(), input));
+                        content.calls.push((id.clone(), name.clone(), input));
                     }
-                    other => panic!("{other:?} was never said"),
+                    other => panic!("{other:?} was never written"),
                 }
             }
         }
-        told
+        content
     }
 
     /// What a stream conveys.
     fn in_pieces(deltas: &[Delta]) -> Self {
-        let mut told = Self::default();
+        let mut content = Self::default();
         let mut inputs: Vec<String> = Vec::new();
         for delta in deltas {
             match delta {
-                Delta::Text { text, .. } => told.text.push_str(text),
-                Delta::Thought { text, .. } => told.thoughts.push_str(text),
-                Delta::ThoughtSigned { signature, .. } => told.signatures.push(signature.clone()),
+                Delta::Text { text, .. } => content.text.push_str(text),
+                Delta::Thought { text, .. } => content.thoughts.push_str(text),
+                Delta::ThoughtSigned { signature, .. } => content.signatures.push(signature.clone()),
                 Delta::Call { call, id, name, .. } => {
-                    assert_eq!(*call as usize, told.calls.len(), "calls come in order");
-                    told.calls.push((id.clone(), name.clone(), Value::Null));
+                    assert_eq!(*call as usize, content.calls.len(), "calls come in order");
+                    content.calls.push((id.clone(), name.clone(), Value::Null));
                     inputs.push(String::new());
                 }
                 Delta::CallInput { call, text, .. } => inputs[*call as usize].push_str(text),
-                Delta::Usage(usage) => (told.input, told.output) = (usage.input, usage.output),
-                Delta::Ended { end, .. } => told.end = Some(end.clone()),
+                Delta::Usage(usage) => (content.input, content.output) = (usage.input, usage.output),
+                Delta::Ended { end, .. } => content.end = Some(end.clone()),
                 Delta::Started { .. } | Delta::Done => {}
-                other => panic!("{other:?} was never said"),
+                other => panic!("{other:?} was never written"),
             }
         }
-        for (call, input) in told.calls.iter_mut().zip(inputs) {
+        for (call, input) in content.calls.iter_mut().zip(inputs) {
             call.2 = serde_json::from_str(&input).expect("arguments are JSON");
         }
-        told
+        content
     }
 
     /// As far as a protocol can express it.
@@ -210,11 +210,11 @@ pub(super) fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), 
 #[test]
 fn any_answer_is_equivalent_in_every_protocol() {
     every_answer(|protocol, answer, _| {
-        let told = Told::by(&answer).within(protocol);
+        let content = AnswerContent::by(&answer).within(protocol);
         let document = protocol.answer_out(answer, &response_context("m"));
         let back = protocol.answer_in(document.clone());
         let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {document}")))?;
-        prop_assert_eq!(Told::by(&back).within(protocol), told, "{:#}", document);
+        prop_assert_eq!(AnswerContent::by(&back).within(protocol), content, "{:#}", document);
         Ok(())
     });
 }
@@ -222,11 +222,11 @@ fn any_answer_is_equivalent_in_every_protocol() {
 #[test]
 fn stream_is_equivalent_to_the_answer_however_it_is_split() {
     every_answer(|protocol, answer, size| {
-        let told = Told::by(&answer).within(protocol);
+        let content = AnswerContent::by(&answer).within(protocol);
         let stream = written(protocol, &cut(&answer, size));
         let back = deltas(protocol, &events(&stream));
         let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {stream}")))?;
-        prop_assert_eq!(Told::in_pieces(&back).within(protocol), told, "{}", stream);
+        prop_assert_eq!(AnswerContent::in_pieces(&back).within(protocol), content, "{}", stream);
         Ok(())
     });
 }

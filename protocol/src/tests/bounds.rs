@@ -90,11 +90,11 @@ fn unknown_citations_are_not_buffered_until_block_end() {
     let odd = json!({ "data": { "type": "content_block_delta",
         "delta": { "type": "citations_delta", "citation": { "type": "odd" } } } });
     let mut reader = Protocol::Messages.stream_in();
-    let (mut read, mut told) = (Vec::new(), 0);
+    let (mut read, mut expected) = (Vec::new(), 0);
     for event in std::iter::once(start).chain(vec![odd; MAX_CITATIONS * 2]) {
         reader.event(None, &event["data"].to_string(), &mut read).expect("an event");
-        told = (told + 1).min(MAX_CITATIONS);
-        assert_eq!(read.iter().filter(|delta| matches!(delta, Delta::Extra(_))).count(), told);
+        expected = (expected + 1).min(MAX_CITATIONS);
+        assert_eq!(read.iter().filter(|delta| matches!(delta, Delta::Extra(_))).count(), expected);
     }
 }
 
@@ -158,8 +158,8 @@ fn unknown_event_members_are_reported_at_stream_end() {
         for (target, folder) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
             let written = written(target, &read);
             assert_eq!(written.matches("\"provider_extra\"").count(), 1, "{source:?} to {folder}: {written}");
-            for said in ["F1", "F2", "F3", "F4"] {
-                assert!(written.contains(said), "{said} of {source:?} to {folder}: {written}");
+            for mark in ["F1", "F2", "F3", "F4"] {
+                assert!(written.contains(mark), "{mark} of {source:?} to {folder}: {written}");
             }
             assert!(!written.contains("zzz") && !written.contains("/response/store"), "{folder}: {written}");
         }
@@ -176,10 +176,10 @@ fn unknown_event_members_are_bounded() {
     events.push(json!({ "data": { "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] } }));
     events.push(json!({ "data": "[DONE]" }));
     let read = deltas(Protocol::Chat, &events.into()).expect("a stream");
-    let told: Vec<&Located<Value>> = read
+    let extras: Vec<&Located<Value>> = read
         .iter()
         .filter_map(|delta| if let Delta::Extra(given) = delta { Some(given) } else { None })
         .collect();
-    assert_eq!(told.len(), 100);
-    assert!(told.iter().map(|given| given.value.to_string().len()).sum::<usize>() <= 1024 * 1024);
+    assert_eq!(extras.len(), 100);
+    assert!(extras.iter().map(|given| given.value.to_string().len()).sum::<usize>() <= 1024 * 1024);
 }

@@ -129,7 +129,8 @@ pub(super) fn chat() -> BoxedStrategy<Value> {
 fn chat_message() -> BoxedStrategy<Value> {
     let content = || any_of(vec![mark(), word(""), list(chat_part(), 0..4)]);
     let speaker = any_of(vec![word("system"), word("developer"), word("user")]);
-    let said = object(vec![("role", speaker), ("content", content())], vec![("name", mark()), cache()]);
+    let instruction =
+        object(vec![("role", speaker), ("content", content())], vec![("name", mark()), cache()]);
     let result = object(
         vec![("role", word("tool")), ("tool_call_id", call_id()), ("content", content())],
         vec![("name", word("tool"))],
@@ -144,7 +145,7 @@ fn chat_message() -> BoxedStrategy<Value> {
             ("tool_calls", list(chat_call(), 1..4)),
         ],
     );
-    any_of(vec![said, result, answer])
+    any_of(vec![instruction, result, answer])
 }
 
 fn chat_part() -> BoxedStrategy<Value> {

@@ -1,5 +1,5 @@
 //! Every field in the specification is carried over to every other protocol, is reported, or means nothing there. What
-//! means nothing is decided here, so a new field in the specification fails until somebody decides.
+//! means nothing is decided here, so a new field in the specification fails until a decision is added.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,11 +92,11 @@ fn no_request_member_is_lost_silently() {
                 count += 1;
                 let (with, without) =
                     (target.request_out(&with, DEFAULTS), target.request_out(&without, DEFAULTS));
-                let is_told = with
+                let is_reported = with
                     .dropped
                     .iter()
                     .any(|place| probe.at.starts_with(&**place) || place.starts_with(&probe.at));
-                if !is_told && with.body == without.body {
+                if !is_reported && with.body == without.body {
                     let how = format!("{} to {other}", value_at(&probe.with, &probe.at));
                     lost.entry(format!("{folder} {}", plain(&probe.at))).or_default().insert(how);
                 }
@@ -148,8 +148,8 @@ const SILENT_IN_REQUESTS: &[(&str, &str)] = &[
     ("chat /messages/role", "the least request has this role"),
     ("messages /messages/role", "the least request has this role"),
     ("messages /messages/content", "a text and a list of one text say the same"),
-    ("chat /reasoning_effort", "a model of the messages protocol does not think unless it is told to"),
-    ("responses /reasoning/effort", "a model of the messages protocol does not think unless it is told to"),
+    ("chat /reasoning_effort", "a model of the messages protocol thinks only if the request says so"),
+    ("responses /reasoning/effort", "a model of the messages protocol thinks only if the request says so"),
     ("responses /reasoning/summary", "a thought is shown whole"),
     ("messages /thinking", "no word says that a model thinks as much as it finds right: it does"),
     ("messages /thinking/budget_tokens", "two budgets within one effort"),
@@ -195,7 +195,7 @@ const SILENT_IN_ANSWERS: &[(&str, &str)] = &[
     ("chat /choices/index", "choices are counted in order"),
     ("native /candidates/index", "candidates are counted in order"),
     ("chat /choices/finish_reason", "the call itself says it"),
-    ("messages /stop_reason", "the call itself says it, or a stop sequence that is not told"),
+    ("messages /stop_reason", "the call itself says it, or a stop sequence that is not reported"),
     ("messages /stop_sequence", "there is none without the reason"),
     ("native /candidates/finishReason", "the usual one"),
     ("native /candidates/content/role", "always the model"),

@@ -34,12 +34,12 @@ fn results(conversation: &Conversation) -> Vec<(Option<&str>, &str)> {
     });
     let text = |part: &Part| matches!(&part.kind, PartKind::Text(_)).then(|| part.kind.clone());
     let results = results.map(|result| {
-        let said = match result.parts.first().map(|part| &part.kind) {
-            Some(PartKind::Text(said)) => said.as_str(),
+        let content = match result.parts.first().map(|part| &part.kind) {
+            Some(PartKind::Text(content)) => content.as_str(),
             _ => "",
         };
         assert!(result.parts.iter().all(|part| text(part).is_some()));
-        (result.name.as_deref(), said)
+        (result.name.as_deref(), content)
     });
     results.collect()
 }
@@ -80,15 +80,15 @@ fn function_result_without_a_call_is_rejected_with_its_pointer() {
 #[test]
 fn legacy_functions_disable_parallel_calls_where_supported() {
     let conversation = conversation(&request(&json!([{ "role": "user", "content": "Hi" }])));
-    let said = |protocol: Protocol, at: &str| {
+    let value_at = |protocol: Protocol, at: &str| {
         let outgoing = protocol.request_out(&conversation, DEFAULTS);
         assert_eq!(outgoing.dropped, [] as [JsonPointer; 0], "{protocol:?}");
         outgoing.body.pointer(at).cloned()
     };
-    assert_eq!(said(Protocol::Responses, "/parallel_tool_calls"), Some(false.into()));
-    assert_eq!(said(Protocol::Messages, "/tool_choice/disable_parallel_tool_use"), Some(true.into()));
-    assert_eq!(said(Protocol::Native, "/parallel_tool_calls"), None);
-    assert_eq!(said(Protocol::Chat, "/parallel_tool_calls"), None, "it is not the client's word");
+    assert_eq!(value_at(Protocol::Responses, "/parallel_tool_calls"), Some(false.into()));
+    assert_eq!(value_at(Protocol::Messages, "/tool_choice/disable_parallel_tool_use"), Some(true.into()));
+    assert_eq!(value_at(Protocol::Native, "/parallel_tool_calls"), None);
+    assert_eq!(value_at(Protocol::Chat, "/parallel_tool_calls"), None, "it is not the client's word");
 }
 
 fn client() -> ResponseContext {

@@ -4,11 +4,11 @@
 //!
 //! `PROPTEST_CASES` sets how many cases of each pair are tried.
 
+mod comparison;
 mod converse;
 mod plan;
 mod providers;
 mod requests;
-mod said;
 mod streams;
 
 use std::cell::RefCell;
@@ -121,7 +121,7 @@ fn translated(source: Protocol, target: Protocol, model: &str, legal: &Legal) ->
         _ => target.request_in(outgoing.body.clone(), model, stream),
     };
     match back {
-        Ok(back) => reasons.extend(said::differences(legal, &outgoing, &back)),
+        Ok(back) => reasons.extend(comparison::differences(legal, &outgoing, &back)),
         Err(malformed) => reasons.push(malformed.to_string()),
     }
     Wrong { reasons, about }
@@ -162,7 +162,7 @@ fn streamed(
 }
 
 /// Translates a careless stream.
-fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
+fn translate_stream(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
     let events = streams::write(source, answer);
     let lines = events.iter().map(|(name, data)| format!("  {} {data}\n", name.unwrap_or("-")));
     let about = format!("source:\n{}", lines.collect::<String>());
@@ -178,7 +178,7 @@ fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
     if transcript.failed {
         reasons.push("the stream fails".to_owned());
     }
-    let (text, mut calls) = answer.said(source);
+    let (text, mut calls) = answer.expected(source);
     if transcript.text != text {
         reasons.push(format!("the text is another one: {:?} became {:?}", text, transcript.text));
     }
@@ -200,6 +200,6 @@ fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
 #[test]
 fn sloppy_streams_are_complete_and_ordered_in_every_protocol() {
     every_pair(&TARGETS, &PROTOCOLS, &streams::answers(), |source, target, answer| {
-        told(source, target, &answer)
+        translate_stream(source, target, &answer)
     });
 }

@@ -48,11 +48,11 @@ impl Read {
         let mut chunks: Vec<Value> =
             pieces.iter().map(|choice| json!({ "data": { "id": "c", "choices": [choice] } })).collect();
         chunks.push(json!({ "data": "[DONE]" }));
-        let told = deltas(Protocol::Chat, &chunks.into()).expect("a stream");
+        let deltas_read = deltas(Protocol::Chat, &chunks.into()).expect("a stream");
         CLIENTS
             .into_iter()
             .map(|client| {
-                let stream = written(client, &told);
+                let stream = written(client, &deltas_read);
                 Self::by(deltas(client, &events(&stream)).unwrap_or_else(|error| panic!("{error}: {stream}")))
             })
             .collect()
@@ -263,21 +263,21 @@ fn streamed_image_becomes_an_image_generation_item() {
     let parts = json!([{ "text": "Here:" }, { "inlineData": { "mimeType": "image/png", "data": "AAAA" } }]);
     let stream =
         json!([{ "data": { "candidates": [{ "content": { "parts": parts }, "finishReason": "STOP" }] } }]);
-    let told = deltas(Protocol::Native, &stream).expect("a stream");
-    let items = events(&written(Protocol::Responses, &told));
+    let deltas_read = deltas(Protocol::Native, &stream).expect("a stream");
+    let items = events(&written(Protocol::Responses, &deltas_read));
     let last = &items.as_array().and_then(|events| events.last()).expect("events")["data"]["response"];
     assert_eq!(last["output"][1]["type"], "image_generation_call");
     assert_eq!(last["output"][1]["result"], "AAAA");
-    let again = events(&written(Protocol::Native, &told));
+    let again = events(&written(Protocol::Native, &deltas_read));
     assert_eq!(again[1]["data"]["candidates"][0]["content"]["parts"][0], parts[1]);
 }
 
 #[test]
 fn unstarted_first_choice_is_finished_for_chat_clients() {
     let candidate = json!({ "index": 1, "content": { "parts": [{ "text": "Hi" }] }, "finishReason": "STOP" });
-    let told =
+    let deltas_read =
         deltas(Protocol::Native, &json!([{ "data": { "candidates": [candidate] } }])).expect("a stream");
-    let stream = events(&written(Protocol::Chat, &told));
+    let stream = events(&written(Protocol::Chat, &deltas_read));
     let choices = stream.as_array().into_iter().flatten().filter_map(|event| event["data"]["choices"].get(0));
     let mut ended: Vec<u64> = choices
         .filter(|choice| choice["finish_reason"] == "stop")
@@ -289,20 +289,20 @@ fn unstarted_first_choice_is_finished_for_chat_clients() {
 
 #[test]
 fn late_provider_id_does_not_change_the_chunk_id() {
-    let told = [
+    let deltas_read = [
         Delta::Text { choice: 0, text: "Hi".to_owned(), logprobs: None },
         Delta::Started { id: Some("theirs".to_owned()), model: None, created: Some(9), service_tier: None },
         Delta::Ended { choice: 0, end: FinishReason::Stop },
         Delta::Done,
     ];
-    let stream = events(&written(Protocol::Chat, &told));
+    let stream = events(&written(Protocol::Chat, &deltas_read));
     let ids = stream.as_array().into_iter().flatten().filter_map(|event| event["data"]["id"].as_str());
     assert!(ids.eq(["id_1"; 4]), "{stream}");
 }
 
 #[test]
 fn calls_before_a_stop_sequence_finish_with_tool_calls() {
-    let told = [
+    let deltas_read = [
         Delta::Call {
             choice: 0,
             call: 0,
@@ -315,6 +315,6 @@ fn calls_before_a_stop_sequence_finish_with_tool_calls() {
         Delta::Ended { choice: 0, end: FinishReason::StopSequence(Some("END".to_owned())) },
         Delta::Done,
     ];
-    let stream = written(Protocol::Chat, &told);
+    let stream = written(Protocol::Chat, &deltas_read);
     assert!(stream.contains(r#""finish_reason":"tool_calls""#), "{stream}");
 }

@@ -90,11 +90,11 @@ fn no_request_content_is_lost_silently() {
             }
             let body = outgoing.body.to_string();
             for (at, mark) in marks(request) {
-                let is_said = body.contains(&mark);
+                let is_written = body.contains(&mark);
                 let is_within = |place: &str| {
                     at.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
                 };
-                let is_told = outgoing.dropped.iter().any(|place| is_within(place));
+                let is_reported = outgoing.dropped.iter().any(|place| is_within(place));
                 let is_own = own.iter().any(|place| is_within(place));
                 // Tools that the choice excludes need not be written.
                 let is_left_out =
@@ -103,7 +103,7 @@ fn no_request_content_is_lost_silently() {
                 let is_stop =
                     target == Protocol::Responses && conversation.stop.iter().any(|stop| stop.at == at);
                 prop_assert!(
-                    is_said || is_told || is_own || is_left_out || is_stop,
+                    is_written || is_reported || is_own || is_left_out || is_stop,
                     "{} loses {at} in silence: {:#}",
                     other,
                     outgoing.body

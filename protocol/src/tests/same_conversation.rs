@@ -210,7 +210,7 @@ fn equivalent_requests_are_written_identically() {
 }
 
 /// What a conversation says, in order, and by whom.
-fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
+fn role_contents(conversation: &Conversation) -> Vec<(Role, PartKind)> {
     let parts = conversation.turns.iter().flat_map(|turn| turn.parts.iter().map(|part| (turn.role, part)));
     parts
         .map(|(role, part)| {
@@ -298,7 +298,7 @@ fn format() -> impl Strategy<Value = Format> {
 }
 
 /// Conversations that every protocol can express, plus a response format, stop sequences and an effort.
-fn conversations_with_wishes() -> impl Strategy<Value = Conversation> {
+fn conversations_with_settings() -> impl Strategy<Value = Conversation> {
     let stop = prop::collection::vec("[a-z \n]{1,3}", 0..7);
     let effort = prop::option::of(select(vec!["low", "medium", "high"]));
     (conversations(), prop::option::of(format()), stop, effort).prop_map(
@@ -332,10 +332,10 @@ fn close(schema: &mut Value) {
 }
 
 /// The places of the settings that a protocol can't express.
-fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<JsonPointer> {
+fn expected_losses(conversation: &Conversation, protocol: Protocol) -> Vec<JsonPointer> {
     let Conversation { stop, reasoning, tool_choice, .. } = conversation;
-    let of_stop = |is_unsaid: fn(usize, &str) -> bool| {
-        let stop = stop.iter().enumerate().filter(move |(index, stop)| is_unsaid(*index, &stop.value));
+    let of_stop = |is_lost: fn(usize, &str) -> bool| {
+        let stop = stop.iter().enumerate().filter(move |(index, stop)| is_lost(*index, &stop.value));
         stop.map(|(_, stop)| stop.at.clone()).collect::<Vec<_>>()
     };
     match protocol {
@@ -446,32 +446,32 @@ fn read(protocol: Protocol, body: &Value) -> Result<Conversation, TestCaseError>
 fn supported_settings_round_trip_in_every_protocol() {
     // With a token budget, half of the tokens are reserved for the answer: this is for models that take an effort level.
     let defaults = Defaults { thinking: Thinking::Adaptive, ..DEFAULTS };
-    every_conversation(&conversations_with_wishes(), |protocol, mut conversation| {
+    every_conversation(&conversations_with_settings(), |protocol, mut conversation| {
         // Pretend another protocol: its own would also get back what its providers reject.
         let is_chat = protocol == Protocol::Chat;
         conversation.source = if is_chat { Protocol::Native } else { Protocol::Chat };
         let EncodedRequest { body, mut dropped } = protocol.request_out(&conversation, defaults);
         dropped.sort();
-        prop_assert_eq!(&dropped, &unsaid(&conversation, protocol), "{:#}", body);
+        prop_assert_eq!(&dropped, &expected_losses(&conversation, protocol), "{:#}", body);
         let back = read(protocol, &body)?;
         let schema = |format: Option<Located<Format>>| match format.map(|format| format.value) {
             Some(Format::JsonSchema { schema, .. }) => Some(schema),
             _ => None,
         };
         // Its providers enforce closed objects.
-        let wished = schema(conversation.format).map(|mut schema| {
+        let expected = schema(conversation.format).map(|mut schema| {
             if protocol == Protocol::Messages {
                 close(&mut schema);
             }
             schema
         });
-        prop_assert_eq!(schema(back.format), wished, "{:#}", body);
-        let is_said = |place: &JsonPointer| !dropped.contains(place);
+        prop_assert_eq!(schema(back.format), expected, "{:#}", body);
+        let is_kept = |place: &JsonPointer| !dropped.contains(place);
         let stop: Vec<&str> = back.stop.iter().map(|stop| &*stop.value).collect();
         let is_written = protocol != Protocol::Responses;
-        let wished = conversation.stop.iter().filter(|stop| is_written && is_said(&stop.at));
-        prop_assert_eq!(stop, wished.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
-        let wished = conversation.reasoning.effort.filter(|effort| is_said(&effort.at));
+        let expected = conversation.stop.iter().filter(|stop| is_written && is_kept(&stop.at));
+        prop_assert_eq!(stop, expected.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
+        let expected = conversation.reasoning.effort.filter(|effort| is_kept(&effort.at));
         // A token budget stands for an effort level.
         let effort = match (back.reasoning.effort, back.reasoning.budget) {
             (None, Some(Located { value: ThinkingBudget::Tokens(tokens), .. })) => {
@@ -479,7 +479,7 @@ fn supported_settings_round_trip_in_every_protocol() {
             }
             (effort, _) => effort.map(|effort| effort.value),
         };
-        prop_assert_eq!(effort, wished.map(|effort| effort.value), "{:#}", body);
+        prop_assert_eq!(effort, expected.map(|effort| effort.value), "{:#}", body);
         Ok(())
     });
 }
@@ -499,10 +499,10 @@ fn any_conversation_is_equivalent_in_every_protocol() {
         let EncodedRequest { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
         prop_assert!(dropped.is_empty(), "{:?}", dropped);
         let back = read(protocol, &body)?;
-        let says = said(&conversation);
+        let expected = role_contents(&conversation);
         // An empty conversation gets a placeholder text.
-        if !says.is_empty() {
-            prop_assert_eq!(said(&back), says, "{:#}", body);
+        if !expected.is_empty() {
+            prop_assert_eq!(role_contents(&back), expected, "{:#}", body);
         }
         let value = |given: Option<Located<ToolChoice>>| given.map(|given| given.value);
         prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);

@@ -98,17 +98,17 @@ fn messages_protocol_gets_either_temperature_or_top_p() {
 
 #[test]
 fn thinking_settings_are_translated_for_the_target() {
-    let asked = |thinking: Value| json!({ "max_tokens": 4000, "thinking": thinking, "messages": [{ "role": "user", "content": "q" }] });
-    let (body, dropped) = sent(Messages, Responses, asked(json!({ "type": "disabled" })));
+    let request = |thinking: Value| json!({ "max_tokens": 4000, "thinking": thinking, "messages": [{ "role": "user", "content": "q" }] });
+    let (body, dropped) = sent(Messages, Responses, request(json!({ "type": "disabled" })));
     assert_eq!((&body["reasoning"], &body["include"]), (&Value::Null, &Value::Null));
     assert_eq!(dropped, ["/thinking"]);
     let on = json!({ "type": "enabled", "budget_tokens": 2000 });
-    let (body, _) = sent(Messages, Native, asked(on.clone()));
+    let (body, _) = sent(Messages, Native, request(on.clone()));
     assert_eq!(body["generationConfig"]["thinkingConfig"]["includeThoughts"], true);
-    let (body, _) = sent(Messages, Responses, asked(on));
+    let (body, _) = sent(Messages, Responses, request(on));
     assert_eq!(body["reasoning"], json!({ "effort": "low", "summary": "auto" }));
     let hidden = json!({ "type": "enabled", "budget_tokens": 2000, "display": "omitted" });
-    let (body, _) = sent(Messages, Native, asked(hidden));
+    let (body, _) = sent(Messages, Native, request(hidden));
     assert_eq!(body["generationConfig"]["thinkingConfig"], json!({ "thinkingBudget": 2000 }));
     // "Let the model decide", for a model that needs a number.
     let native = json!({ "contents": [{ "parts": [{ "text": "q" }] }],
@@ -245,13 +245,13 @@ fn search_results_and_block_documents_become_text_elsewhere() {
 
 #[test]
 fn white_space_result_becomes_a_placeholder() {
-    let result = |said: &str| {
+    let result = |text: &str| {
         let call =
             json!({ "id": "c1", "type": "function", "function": { "name": "now", "arguments": "{}" } });
         let request = json!({ "messages": [
             { "role": "user", "content": "When?" },
             { "role": "assistant", "content": null, "tool_calls": [call] },
-            { "role": "tool", "tool_call_id": "c1", "content": said },
+            { "role": "tool", "tool_call_id": "c1", "content": text },
         ] });
         sent(Chat, Messages, request).0["messages"][2]["content"][0]["content"].clone()
     };

@@ -11,7 +11,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
 use self::amounts::Amounts;
-use super::answer_documents::{answers, is_said, repeats_a_thought};
+use super::answer_documents::{answers, is_contained, repeats_a_thought};
 use super::documents::answers::Made;
 use super::every_member::is_like;
 use super::round_trip::marks;
@@ -91,15 +91,15 @@ fn any_stream_round_trips_with_the_same_meaning() {
             at.starts_with("/parts/")
                 && value["type"].as_str().is_some_and(|kind| kind.ends_with("_citation"))
         };
-        let told = extra.as_object().into_iter().flatten().filter(is_citation).count();
+        let reported = extra.as_object().into_iter().flatten().filter(is_citation).count();
         let (cited, still) = (before.take_citations(), after.take_citations());
-        prop_assert_eq!(cited.len(), still.len() + told, "{}", stream);
+        prop_assert_eq!(cited.len(), still.len() + reported, "{}", stream);
         prop_assert!(still.iter().all(|citation| cited.contains(citation)), "{still:?} of {cited:?}");
         prop_assert_eq!(&before, &after, "{}", stream);
         for delta in read {
             if let Delta::Extra(Located { value, at }) = delta {
-                let told = format!("{}:{value}", Value::from(&**at));
-                prop_assert!(stream.contains(&told), "{told} is not told: {}", stream);
+                let line = format!("{}:{value}", Value::from(&**at));
+                prop_assert!(stream.contains(&line), "{line} is not reported: {}", stream);
             }
         }
         Ok(())
@@ -117,7 +117,7 @@ fn streamed_thoughts_equal_the_answers_thoughts_in_every_protocol() {
             PartKind::Thought(thought) => Some((thought.summary, thought.signature.is_some())),
             _ => None,
         };
-        // Pieces of native thoughts without a proof can't be told apart.
+        // Pieces of native thoughts without a proof are indistinguishable.
         let goes_on = |pair: &[Part]| thought(&pair[0]) == Some((true, false)) && thought(&pair[1]).is_some();
         if *source == Protocol::Native && parts.windows(2).any(goes_on) {
             return Ok(());
@@ -151,11 +151,11 @@ fn no_stream_content_is_lost_silently() {
             let again = deltas(target, &events(&stream))
                 .map_err(|malformed| TestCaseError::fail(format!("{other}: {malformed}: {stream}")))?;
             // Text is in pieces, so compare what they add up to.
-            let said = format!("{stream}{:?}", Amounts::of_stream(&again));
+            let written = format!("{stream}{:?}", Amounts::of_stream(&again));
             for (at, mark) in marks(document) {
                 let way = format!("{folder}>{other} {at}");
                 prop_assert!(
-                    is_said(&said, &mark)
+                    is_contained(&written, &mark)
                         || repeats_a_thought(document, &at)
                         || SILENT.iter().any(|(silent, _)| is_like(silent, &way)),
                     "{} loses {at} ({mark}) in silence: {}",
@@ -171,16 +171,16 @@ fn no_stream_content_is_lost_silently() {
 /// Places of the whole answer whose values a stream doesn't report to another protocol. Each is preceded by its source
 /// and its target; a star stands for any text.
 const SILENT: &[(&str, &str)] = &[
-    ("*>messages */logprobs*", "nobody asks for log probabilities in the messages protocol"),
+    ("*>messages */logprobs*", "the messages protocol can't request log probabilities"),
     ("*>native */logprobs*/a~1member of ~0 tomorrow", "a token is a text and a number there"),
     ("native>* */logprobs*/a~1member of ~0 tomorrow", "a token is a text and a number there"),
     (
         "messages>* /content/*/a~1member of ~0 tomorrow",
-        "decision 0048: of a place in the events, the last word is told",
+        "decision 0048: of a place in the events, the last value is reported",
     ),
     (
         "converse>* /output/message/content/*a~1member of ~0 tomorrow",
-        "decision 0048: of a place in the events, the last word is told",
+        "decision 0048: of a place in the events, the last value is reported",
     ),
     (
         "native>* /usageMetadata/*",
@@ -201,19 +201,19 @@ const SILENT: &[(&str, &str)] = &[
 ];
 
 /// What a stream reports next to the answer to a client of another protocol.
-fn told(source: Protocol, target: Protocol, events: &Value) -> Value {
+fn reported(source: Protocol, target: Protocol, events: &Value) -> Value {
     beside(&written(target, &deltas(source, events).expect("a valid stream")))
 }
 
 /// What a stream reports next to the answer.
 fn beside(stream: &str) -> Value {
-    let mut told = Value::Null;
+    let mut extras = Value::Null;
     for event in list(&events(stream)) {
         for extra in [&event["data"]["provider_extra"], &event["data"]["response"]["provider_extra"]] {
-            told = if extra.is_null() { told } else { extra.clone() };
+            extras = if extra.is_null() { extras } else { extra.clone() };
         }
     }
-    told
+    extras
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn unknown_finish_reason_is_reported_in_translated_streams() {
             Protocol::External(_) => unreachable!("these are the protocols of this crate"),
         };
         for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
-            assert_eq!(told(source, target, &events)[at], word, "{source:?} to {other}");
+            assert_eq!(reported(source, target, &events)[at], word, "{source:?} to {other}");
         }
     }
 }
@@ -255,11 +255,11 @@ fn service_tier_and_unknown_usage_members_are_reported_in_streams() {
         { "data": { "type": "message_delta", "delta": { "stop_reason": "end_turn" } } },
         { "data": { "type": "message_stop" } },
     ]);
-    assert_eq!(told(Protocol::Messages, Protocol::Chat, &messages)["/usage/service_tier"], "priority");
+    assert_eq!(reported(Protocol::Messages, Protocol::Chat, &messages)["/usage/service_tier"], "priority");
     let usage = json!({ "input_tokens": 1, "output_tokens": 1, "cost": 2 });
     let response = json!({ "status": "completed", "service_tier": "flex", "usage": usage, "output": [] });
     let responses = json!([{ "data": { "type": "response.completed", "response": response } }]);
-    let extra = told(Protocol::Responses, Protocol::Messages, &responses);
+    let extra = reported(Protocol::Responses, Protocol::Messages, &responses);
     assert_eq!(extra, json!({ "/response/service_tier": "flex", "/response/usage/cost": 2 }));
 }
 
@@ -269,7 +269,7 @@ fn chat_stream_reports_refusal_logprobs() {
     let choice = json!({ "delta": { "content": "x" }, "logprobs": logprobs, "finish_reason": "stop" });
     let events = json!([{ "data": { "choices": [choice] } }]);
     for target in [Protocol::Responses, Protocol::Messages, Protocol::Native] {
-        let extra = told(Protocol::Chat, target, &events);
+        let extra = reported(Protocol::Chat, target, &events);
         assert_eq!(extra["/choices/0/logprobs/refusal"], logprobs["refusal"], "{target:?}");
     }
 }
@@ -304,7 +304,7 @@ fn chat_stream_reports_unknown_reasoning_details() {
             format!("{at}/3/a~1b"): 1, format!("{at}/3/sure"): 2,
             format!("{at}/1/summary"): ["y"], format!("{at}/1/id"): 7, "/parts/0": later,
         });
-        assert_eq!(told(Protocol::Chat, target, &chat_events(&given)), all, "{target:?}");
+        assert_eq!(reported(Protocol::Chat, target, &chat_events(&given)), all, "{target:?}");
     }
     let same =
         written(Protocol::Chat, &deltas(Protocol::Chat, &chat_events(&given)).expect("a valid stream"));
@@ -316,7 +316,7 @@ fn late_proof_of_a_call_is_reported() {
     let call = json!({ "index": 0, "id": "c1", "function": { "name": "now", "arguments": "{}" } });
     let proof = json!({ "type": "reasoning.encrypted", "data": "late", "id": "c1", "index": 2 });
     let given = [json!({ "tool_calls": [call] }), json!({ "reasoning_details": [proof] })];
-    let extra = told(Protocol::Chat, Protocol::Messages, &chat_events(&given));
+    let extra = reported(Protocol::Chat, Protocol::Messages, &chat_events(&given));
     assert_eq!(extra, json!({ "/choices/0/delta/reasoning_details/2/data": "late" }));
 }
 
@@ -339,15 +339,15 @@ fn reasoning_details_are_joined_by_index_and_id() {
         let (id, signature) = (id.map(str::to_owned), signature.to_owned());
         Delta::ThoughtSigned { choice, thought, id, signature, redacted }
     };
-    let said = |text: &str, index: u32, id: Option<&str>| json!({ "type": "reasoning.summary", "summary": text, "index": index, "id": id });
+    let summary = |text: &str, index: u32, id: Option<&str>| json!({ "type": "reasoning.summary", "summary": text, "index": index, "id": id });
     let hidden = |data: &str, id: Option<&str>| json!({ "type": "reasoning.encrypted", "data": data, "index": 9, "id": id });
     let read = of_details(&[
-        said("a", 0, Some("r1")),
-        said("b", 0, None),
-        said("c", 1, Some("r1")),
+        summary("a", 0, Some("r1")),
+        summary("b", 0, None),
+        summary("c", 1, Some("r1")),
         hidden("s1", Some("r1")),
-        said("d", 1, Some("r1")),
-        said("e", 2, None),
+        summary("d", 1, Some("r1")),
+        summary("e", 2, None),
         hidden("h1", Some("r2")),
         hidden("h2", None),
     ]);
@@ -464,7 +464,7 @@ fn streamed_citation_is_translated_and_its_unknown_members_reported() {
     let events = json!([{ "data": { "choices": [{ "delta": delta, "finish_reason": "stop" }] } }]);
     let read = deltas(Protocol::Chat, &events).expect("a valid stream");
     assert!(read.iter().any(|delta| matches!(delta, Delta::Citation { .. })), "{read:?}");
-    let extra = told(Protocol::Chat, Protocol::Messages, &events);
+    let extra = reported(Protocol::Chat, Protocol::Messages, &events);
     assert_eq!(extra["/choices/0/delta/annotations/0"], annotation);
 }
 
@@ -476,6 +476,6 @@ fn unknown_annotation_of_a_complete_item_is_reported() {
     let item = json!({ "type": "message", "content": content });
     let response = json!({ "status": "completed", "output": [item] });
     let events = json!([{ "data": { "type": "response.completed", "response": response } }]);
-    let extra = told(Protocol::Responses, Protocol::Chat, &events);
+    let extra = reported(Protocol::Responses, Protocol::Chat, &events);
     assert_eq!(extra["/output/0/content/0/annotations"], annotations);
 }

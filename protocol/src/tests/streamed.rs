@@ -21,7 +21,7 @@ fn document_returned_for_a_stream_is_equivalent() {
             let (mut text, mut calls) = (String::new(), 0);
             for part in answer.choices.iter().flat_map(|choice| &choice.parts) {
                 match &part.kind {
-                    PartKind::Text(said) => text.push_str(said),
+                    PartKind::Text(piece) => text.push_str(piece),
                     PartKind::Call(_) => calls += 1,
                     _ => {}
                 }
@@ -39,11 +39,11 @@ fn document_returned_for_a_stream_is_equivalent() {
                 "{folder}, {name}"
             );
             let counted = |usage: Option<&Usage>| usage.map(|usage| (usage.input, usage.output));
-            let told = read.iter().rev().find_map(|delta| match delta {
+            let reported = read.iter().rev().find_map(|delta| match delta {
                 Delta::Usage(usage) => Some(usage),
                 _ => None,
             });
-            assert_eq!(counted(told), counted(answer.usage.as_ref()), "{folder}, {name}");
+            assert_eq!(counted(reported), counted(answer.usage.as_ref()), "{folder}, {name}");
         }
         assert!(tried > 2, "{folder}: {tried}");
     }

@@ -1,4 +1,4 @@
-//! What the codecs write in the other tests is accepted by strict providers and understood by strict clients.
+//! What the codecs write in the other tests is accepted by strict providers and parsed by strict clients.
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};

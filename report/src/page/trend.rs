@@ -106,7 +106,7 @@ impl Trend {
     pub fn add(&mut self, name: &str, report: &Report) {
         let cells = report.checks.iter().take(MAX_CELLS).map(|check| Cell {
             id: check.id,
-            model: check.model.as_deref().map(kept),
+            model: check.model.as_deref().map(truncated),
             status: check.status,
             ms: check.duration_ms.filter(|_| check.status != Status::Skip),
         });
@@ -114,9 +114,9 @@ impl Trend {
         let sum =
             |counts: &mut dyn Iterator<Item = Option<u64>>| counts.flatten().fold(0_u64, u64::saturating_add);
         let point = Point {
-            name: kept(name),
-            generated_at: kept(&report.generated_at),
-            address: kept(&report.address()),
+            name: truncated(name),
+            generated_at: truncated(&report.generated_at),
+            address: truncated(&report.address()),
             verdict: report.overall_status,
             counts: tally(report),
             cells: cells.collect(),
@@ -149,7 +149,7 @@ impl Trend {
     pub fn refuse(&mut self, name: &str, why: &str) {
         self.refused_count += 1;
         if self.refused.len() < MAX_LISTED {
-            self.refused.push((kept(name), kept(why)));
+            self.refused.push((truncated(name), truncated(why)));
         }
     }
 
@@ -234,7 +234,7 @@ impl Trend {
 }
 
 /// Text of a report, truncated since a thousand reports are kept.
-fn kept(text: &str) -> String {
+fn truncated(text: &str) -> String {
     brief(text).into_owned()
 }
 

@@ -39,29 +39,31 @@ pub(crate) enum FailedKeyword<'w> {
     AnyRequired(&'w [&'w str]),
 }
 
-type Tell<'t> = dyn FnMut(Failure<'_>) + 't;
+type OnFailure<'t> = dyn FnMut(Failure<'_>) + 't;
 
 impl Schema {
     /// Reports every rule that a document violates. Those of one value come in the order of [`FailedKeyword`].
-    pub(crate) fn walk(&self, root: &Node<'_>, tell: &mut Tell<'_>) {
-        self.value(0, root, &Path::Root, tell);
+    pub(crate) fn walk(&self, root: &Node<'_>, on_failure: &mut OnFailure<'_>) {
+        self.value(0, root, &Path::Root, on_failure);
     }
 
-    fn value(&self, id: Id, node: &Node<'_>, path: &Path<'_>, tell: &mut Tell<'_>) {
+    fn value(&self, id: Id, node: &Node<'_>, path: &Path<'_>, on_failure: &mut OnFailure<'_>) {
         if matches!(node.value, Value::Sound(_)) {
             return;
         }
         let rules = &self.0[id];
-        rules.assert(node, &mut |broken| tell(Failure { rules, broken, node, path }));
+        rules.assert(node, &mut |broken| on_failure(Failure { rules, broken, node, path }));
         match &node.value {
             Value::Object(members) if rules.closed || !rules.properties.is_empty() => {
                 let mut properties = OrderedLookup::new(&rules.properties);
                 for member in members {
                     match properties.find(|(name, _)| **name == *member.name) {
-                        Some((name, id)) => self.value(*id, &member.node, &Path::Member(path, name), tell),
+                        Some((name, id)) => {
+                            self.value(*id, &member.node, &Path::Member(path, name), on_failure)
+                        }
                         None if rules.closed => {
                             let broken = FailedKeyword::AdditionalProperties(member);
-                            tell(Failure { rules, broken, node, path });
+                            on_failure(Failure { rules, broken, node, path });
                         }
                         None => {}
                     }
@@ -70,25 +72,25 @@ impl Schema {
             Value::Array(items) => {
                 if let Some(id) = rules.items {
                     for (index, item) in items.iter().enumerate() {
-                        self.value(id, item, &Path::Item(path, index), tell);
+                        self.value(id, item, &Path::Item(path, index), on_failure);
                     }
                 }
             }
             _ => {}
         }
         for id in &rules.all_of {
-            self.value(*id, node, path, tell);
+            self.value(*id, node, path, on_failure);
         }
         if !rules.any_of.is_empty() {
-            self.any_of(rules, node, path, tell);
+            self.any_of(rules, node, path, on_failure);
         }
         if let (Some(condition), Some(consequence)) = (rules.condition, rules.consequence)
             && self.holds(condition, node)
         {
-            self.value(consequence, node, path, tell);
+            self.value(consequence, node, path, on_failure);
         }
         if let Some(id) = rules.reference {
-            self.value(id, node, path, tell);
+            self.value(id, node, path, on_failure);
         }
     }
 
@@ -100,7 +102,7 @@ impl Schema {
 
     /// If the branches only lack properties, that is one failure; otherwise all failures of each branch are
     /// reported.
-    fn any_of(&self, rules: &Rules, node: &Node<'_>, path: &Path<'_>, tell: &mut Tell<'_>) {
+    fn any_of(&self, rules: &Rules, node: &Node<'_>, path: &Path<'_>, on_failure: &mut OnFailure<'_>) {
         if rules.any_of.iter().any(|id| self.holds(*id, node)) {
             return;
         }
@@ -114,19 +116,19 @@ impl Schema {
         match names {
             Some(names) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                tell(Failure { rules, broken: FailedKeyword::AnyRequired(&names), node, path });
+                on_failure(Failure { rules, broken: FailedKeyword::AnyRequired(&names), node, path });
             }
-            None => rules.any_of.iter().for_each(|id| self.value(*id, node, path, tell)),
+            None => rules.any_of.iter().for_each(|id| self.value(*id, node, path, on_failure)),
         }
     }
 }
 
 impl Rules {
     /// The rules of the value itself.
-    fn assert<'w>(&'w self, node: &'w Node<'w>, tell: &mut dyn FnMut(FailedKeyword<'w>)) {
+    fn assert<'w>(&'w self, node: &'w Node<'w>, on_failure: &mut dyn FnMut(FailedKeyword<'w>)) {
         let mut hold = |holds: bool, broken| {
             if !holds {
-                tell(broken);
+                on_failure(broken);
             }
         };
         hold(!self.is_false, FailedKeyword::False);

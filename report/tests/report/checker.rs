@@ -124,7 +124,7 @@ fn findings_match_the_whole_tree() {
 
 /// 2.12: the models are not in the tree, but findings still report where a model is.
 #[test]
-fn model_without_an_access_check_is_located_whatever_else_is_wrong() {
+fn model_without_an_access_check_is_located_despite_other_errors() {
     let base = std::fs::read("../tests/vectors/report/bases/full.json").expect("readable");
     let mut report: serde_json::Value = serde_json::from_slice(&base).expect("JSON");
     let model = report["configuration"]["models"][1].clone();

@@ -41,12 +41,12 @@ fn examples_include_a_violation_and_a_valid_form() {
     for rule in RULES.iter().filter(|rule| rule.kind != RuleKind::Reading) {
         let Rule { name, pointer, wrong, right, .. } = rule;
         assert!(rules(&validate(&with(pointer, wrong))).contains(name), "{name}");
-        let kept = validate(&with(pointer, right));
+        let accepted = validate(&with(pointer, right));
         assert!(
-            kept.valid && kept.advisories.is_empty(),
+            accepted.valid && accepted.advisories.is_empty(),
             "{name}: {:?} {:?}",
-            kept.violations,
-            kept.advisories
+            accepted.violations,
+            accepted.advisories
         );
     }
     for rule in RULES.iter().filter(|rule| rule.kind == RuleKind::Reading) {

@@ -8,8 +8,9 @@ use gatewright_system::clock::{millis, unix_millis, unix_seconds};
 
 use super::{MemoryStore, done, now};
 use crate::traits::{
-    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, KNOWN_FOR, Lease, MAX_LISTED, MAX_TASKS, MAX_TOLD,
-    Notice, Quota, QuotaExceeded, ResumedTask, Status, StoreFuture, TOLD_FOR, Task, TaskState, TaskStore,
+    DELIVERY_RETENTION, Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, KNOWN_FOR, Lease,
+    MAX_DELIVERIES, MAX_LISTED, MAX_TASKS, Notice, Quota, QuotaExceeded, ResumedTask, Status, StoreFuture,
+    Task, TaskState, TaskStore,
 };
 
 /// Maximum number of ended tasks; the oldest are removed first.
@@ -128,15 +129,15 @@ impl QueueState {
 
     /// For all keys, or for one.
     fn forget_oldest_tasks(&mut self, owner: Option<&str>, most: usize) {
-        let is_meant = |entry: &MemoryTask| {
+        let is_forgettable = |entry: &MemoryTask| {
             entry.ended.is_some() && owner.is_none_or(|owner| *entry.task.owner == *owner)
         };
-        let ended = self.tasks.values().filter(|entry| is_meant(entry));
+        let ended = self.tasks.values().filter(|entry| is_forgettable(entry));
         let mut numbers: Vec<u64> = ended.map(|entry| entry.number).collect();
         if let Some(excess) = numbers.len().checked_sub(most).filter(|excess| *excess > 0) {
             let (_, last, _) = numbers.select_nth_unstable(excess - 1);
             let last = *last;
-            self.tasks.retain(|_, entry| !is_meant(entry) || entry.number > last);
+            self.tasks.retain(|_, entry| !is_forgettable(entry) || entry.number > last);
         }
     }
 
@@ -144,7 +145,7 @@ impl QueueState {
     fn forget_oldest_deliveries(&mut self, status: Status) {
         let deliveries = self.deliveries.values().filter(|entry| entry.delivery.status == status);
         let mut numbers: Vec<u64> = deliveries.map(|entry| entry.number).collect();
-        if let Some(excess) = numbers.len().checked_sub(MAX_TOLD).filter(|excess| *excess > 0) {
+        if let Some(excess) = numbers.len().checked_sub(MAX_DELIVERIES).filter(|excess| *excess > 0) {
             let (_, last, _) = numbers.select_nth_unstable(excess - 1);
             let last = *last;
             self.deliveries.retain(|_, entry| entry.delivery.status != status || entry.number > last);
@@ -377,7 +378,8 @@ impl DeliveryStore for MemoryStore {
     }
 
     fn forget_deliveries(&self) -> StoreFuture<'_, ()> {
-        let is_kept = |entry: &MemoryDelivery| entry.ended.is_none_or(|ended| ended.is_since(TOLD_FOR));
+        let is_kept =
+            |entry: &MemoryDelivery| entry.ended.is_none_or(|ended| ended.is_since(DELIVERY_RETENTION));
         self.queues.lock().deliveries.retain(|_, entry| is_kept(entry));
         done(())
     }

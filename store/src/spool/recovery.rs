@@ -132,7 +132,7 @@ fn read(path: &Path, key: &hmac::Key, taken: &Mutex<SpoolUsage>) -> io::Result<V
     let Some((head, rest)) = content.split_at_checked(HEAD) else {
         return Err(io::Error::other("it is truncated"));
     };
-    // Constant time isn't needed: anyone who can write here can't measure it.
+    // Constant time isn't needed: a process that can write here can't measure it.
     if digest(key, path, rest).as_ref() != &head[1..] {
         return Err(io::Error::other("it was modified, or written with another pepper or name"));
     }

@@ -68,15 +68,15 @@ async fn inherited_entries_keep_their_order_and_live_ones_stay_with_their_owner(
 async fn removed_entry_leaves_no_file_even_before_it_is_written() {
     let folder = folder();
     let spool = open(&folder);
-    let kept = keep(&spool, "a").await.expect("kept");
-    kept.remove().await;
-    kept.remove().await;
+    let entry = keep(&spool, "a").await.expect("kept");
+    entry.remove().await;
+    entry.remove().await;
     // It is removed before it is written.
-    let kept = spool.begin(EntryKind::Answer, 1).expect("room");
-    kept.remove().await;
-    spool.write(&kept.0, b"b").expect("written");
+    let entry = spool.begin(EntryKind::Answer, 1).expect("room");
+    entry.remove().await;
+    spool.write(&entry.0, b"b").expect("written");
     assert_eq!(files(&folder), [format!("{}.lock", spool.writer)]);
-    drop((kept, spool));
+    drop((entry, spool));
     assert_eq!(files(&folder), [""; 0]);
 }
 
@@ -195,7 +195,7 @@ async fn spool_recovers_from_an_uncreatable_folder() {
     assert!(keep(&spool, "a").await.is_some() && spool.works());
 }
 
-/// Nobody reads from this pipe: opening it for writing hangs, as with a hanging disk.
+/// This pipe has no reader: opening it for writing hangs, as with a hanging disk.
 #[cfg(unix)]
 #[tokio::test]
 async fn hanging_disk_delays_callers_once() {

@@ -143,7 +143,7 @@ impl Connections {
     }
 }
 
-/// Whether somebody else has locked the file (`SQLITE_BUSY`).
+/// Whether another process has locked the file (`SQLITE_BUSY`).
 fn is_busy(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "5")
 }

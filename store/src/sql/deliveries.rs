@@ -8,8 +8,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::traits::{
-    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, Lease, MAX_LISTED, MAX_TOLD, Notice, Status,
-    StoreError, StoreFuture, TOLD_FOR,
+    DELIVERY_RETENTION, Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, Lease, MAX_DELIVERIES,
+    MAX_LISTED, Notice, Status, StoreError, StoreFuture,
 };
 
 fn notice(row: &AnyRow) -> Result<Notice, StoreError> {
@@ -124,7 +124,8 @@ impl DeliveryStore for SqlStore {
     fn forget_deliveries(&self) -> StoreFuture<'_, ()> {
         stored(async move {
             let forget = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET)));
-            let forget = forget.bind(signed(TOLD_FOR.as_secs())).bind(signed(MAX_TOLD as u64));
+            let forget =
+                forget.bind(signed(DELIVERY_RETENTION.as_secs())).bind(signed(MAX_DELIVERIES as u64));
             forget.execute(&self.connections().await?).await?;
             Ok(())
         })

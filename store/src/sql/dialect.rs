@@ -27,7 +27,7 @@ impl Dialect {
 
     fn skip_locked(self) -> &'static str {
         match self {
-            // Nobody else changes anything in the meantime.
+            // No other connection changes anything in the meantime.
             Self::Sqlite => "",
             Self::Postgres => "FOR UPDATE SKIP LOCKED",
         }

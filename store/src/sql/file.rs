@@ -120,7 +120,7 @@ mod tests {
     async fn damaged_file_is_rejected_at_once_and_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.db");
-        // All data is in the file once nobody has it open.
+        // All data is in the file once no process has it open.
         SqliteFile::open(&path).expect("a database").connections().await.expect("connections").close().await;
         let sound = std::fs::read(&path).expect("the file");
         let damaged = |from: usize, to: usize| {

@@ -69,15 +69,15 @@ impl KeyStore for SqlStore {
     fn pepper_check(&self, check: Digest) -> StoreFuture<'_, Digest> {
         stored(async move {
             let connections = self.connections().await?;
-            let kept = "SELECT pepper FROM state";
-            let row = sqlx::query(kept).fetch_one(&connections).await?;
-            if let Some(kept) = row.try_get::<Option<&[u8]>, _>(0)? {
-                return digest(kept);
+            let query = "SELECT pepper FROM state";
+            let row = sqlx::query(query).fetch_one(&connections).await?;
+            if let Some(pepper) = row.try_get::<Option<&[u8]>, _>(0)? {
+                return digest(pepper);
             }
             // Another process may do the same at the same time.
             let keep = sqlx::query("UPDATE state SET pepper = $1 WHERE pepper IS NULL");
             keep.bind(&check.0[..]).execute(&connections).await?;
-            digest(sqlx::query(kept).fetch_one(&connections).await?.try_get(0)?)
+            digest(sqlx::query(query).fetch_one(&connections).await?.try_get(0)?)
         })
     }
 

@@ -32,7 +32,7 @@ struct ChangeNotify {
 
 impl ChangeNotify {
     /// `None`: anything may have changed.
-    fn tell(&self, channel: Option<&str>) {
+    fn notify(&self, channel: Option<&str>) {
         if channel.is_none_or(|channel| channel == KEYS) {
             self.keys.notify_one();
         }
@@ -80,9 +80,9 @@ async fn follow(pool: &PgPool, changes: &ChangeNotify) -> Result<(), sqlx::Error
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen_all([KEYS, CONFIG]).await?;
     // Earlier changes went unnoticed. The same holds after a lost connection, which ends the wait without a notification.
-    changes.tell(None);
+    changes.notify(None);
     loop {
         let notification = listener.try_recv().await?;
-        changes.tell(notification.as_ref().map(sqlx::postgres::PgNotification::channel));
+        changes.notify(notification.as_ref().map(sqlx::postgres::PgNotification::channel));
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct PostgresServer {
     /// Contains a password.
     url: Url,
     connections: Connections,
-    /// Starts when somebody waits for changes: the program's commands never do.
+    /// Starts when a caller waits for changes: the program's commands never do.
     listening: OnceLock<Option<NotificationListener>>,
 }
 

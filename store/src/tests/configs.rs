@@ -50,8 +50,8 @@ async fn oldest_revisions_are_forgotten_and_numbers_not_reused(store: Shared) {
     for _ in 0..MAX_REVISIONS + 2 {
         store.one.add_config(document("x"), None).await.expect("a store");
     }
-    let kept = store.other.config_revisions(usize::MAX).await.expect("a store");
-    let numbers: Vec<u64> = kept.iter().map(|revision| revision.number).collect();
+    let revisions = store.other.config_revisions(usize::MAX).await.expect("a store");
+    let numbers: Vec<u64> = revisions.iter().map(|revision| revision.number).collect();
     assert_eq!(numbers, (3..=102).rev().collect::<Vec<_>>());
     assert_eq!(store.one.config_document(2).await.expect("a store"), None);
     assert_eq!(store.one.config_document(3).await.expect("a store").as_deref(), Some("x"));

@@ -10,7 +10,7 @@ in_every_database! {
     concurrently_changed_copies_are_all_kept
 }
 
-fn kept(owner: &str, id: &str, stamp: i64, kept: u64, content: &[u8]) -> CopyChange {
+fn kept_copy(owner: &str, id: &str, stamp: i64, kept: u64, content: &[u8]) -> CopyChange {
     CopyChange::Kept(Copy { owner: owner.into(), id: id.into(), stamp, kept, content: content.to_vec() })
 }
 
@@ -22,7 +22,7 @@ async fn find(store: &Shared, owner: &str, id: &str) -> Option<Vec<u8>> {
 }
 
 async fn copy_is_read_only_if_its_stamp_differs(store: Shared) {
-    let changes = [kept("k", "a", -7, 1, b"one"), kept("k", "a", 8, 2, b"two")];
+    let changes = [kept_copy("k", "a", -7, 1, b"one"), kept_copy("k", "a", 8, 2, b"two")];
     store.one.change_copies(&changes).await.expect("a store");
     let copy = async |known| store.other.copy("k", "a", known).await.expect("a store");
     let two = StoredCopy::Other { stamp: 8, content: b"two".to_vec() };
@@ -37,7 +37,7 @@ async fn copy_is_read_only_if_its_stamp_differs(store: Shared) {
 }
 
 async fn copy_belongs_to_one_key(store: Shared) {
-    let changes = [kept("k", "a", 1, 1, b"one"), kept("l", "a", 2, 2, b"two")];
+    let changes = [kept_copy("k", "a", 1, 1, b"one"), kept_copy("l", "a", 2, 2, b"two")];
     store.one.change_copies(&changes).await.expect("a store");
     assert_eq!(find(&store, "k", "a").await.as_deref(), Some(&b"one"[..]));
     assert_eq!(find(&store, "l", "a").await.as_deref(), Some(&b"two"[..]));
@@ -52,12 +52,12 @@ async fn old_copies_and_those_beyond_their_share_are_evicted(store: Shared) {
     let large = vec![0; usize::try_from(MAX_COPY_BYTES / 100).expect("it fits")];
     let names = ["a", "b", "c", "d"];
     for (at, id) in names.iter().enumerate() {
-        let changes = [kept("k", id, 1, 10 + at as u64, &large)];
+        let changes = [kept_copy("k", id, 1, 10 + at as u64, &large)];
         store.one.change_copies(&changes).await.expect("a store");
     }
     store
         .one
-        .change_copies(&[kept("l", "e", 1, 1, b"x"), kept("l", "f", 1, 5, b"x")])
+        .change_copies(&[kept_copy("l", "e", 1, 1, b"x"), kept_copy("l", "f", 1, 5, b"x")])
         .await
         .expect("a store");
     let left = async || {
@@ -76,7 +76,7 @@ async fn old_copies_and_those_beyond_their_share_are_evicted(store: Shared) {
 }
 
 async fn concurrently_changed_copies_are_all_kept(store: Shared) {
-    let changes = |stamp| (0..50).map(move |id| kept("k", &format!("resp_{id}"), stamp, 1, b"x"));
+    let changes = |stamp| (0..50).map(move |id| kept_copy("k", &format!("resp_{id}"), stamp, 1, b"x"));
     let (one, other): (Vec<_>, Vec<_>) = (changes(1).collect(), changes(2).rev().collect());
     let (one, other) = tokio::join!(store.one.change_copies(&one), store.other.change_copies(&other));
     one.expect("a store");

@@ -161,7 +161,7 @@ async fn tasks(store: &dyn DurableStore) {
 
 async fn notifications(store: &dyn DurableStore) {
     let wait = async |id: &str| {
-        let lease = accepted(store, &format!("told-{id}")).await;
+        let lease = accepted(store, &format!("notified-{id}")).await;
         assert!(store.end_task(&lease, &TaskState::failed("x"), Some(&notice(id))).await.expect("a store"));
     };
     for id in ["tried", "delivered", "dead"] {

@@ -64,8 +64,8 @@ async fn update_replaces_only_the_members_it_has(store: Shared) {
             .is_ok_and(|key| key.is_some_and(|key| key.expires.is_none()))
     );
     assert_eq!(update(Some("second"), None, None).await, Err(NameTaken));
-    let kept = store.one.keys_in_use().await.expect("a store");
-    assert!(kept.iter().any(|record| record.key.name == "third" && record.digest == digest(1)));
+    let records = store.one.keys_in_use().await.expect("a store");
+    assert!(records.iter().any(|record| record.key.name == "third" && record.digest == digest(1)));
     store.one.revoke_key(&first.id, 1_790_000_009).await.expect("a store").expect("a key");
     assert_eq!(update(Some("fourth"), None, None).await, Ok(None));
 }
@@ -85,9 +85,12 @@ async fn key_round_trips_and_is_found_by_id_and_name(store: Shared) {
     }
     assert_eq!(store.other.find_key("third").await.expect("a store"), None);
     assert_eq!(names(&store.other.list_keys(false).await.expect("a store")), ["second", &key.name]);
-    let mut kept = store.other.keys_in_use().await.expect("a store");
-    kept.sort_by_key(|record| record.digest.0);
-    assert_eq!((&kept[0].key, kept[0].digest, kept[0].old, kept.len()), (&key, digest(1), None, 2));
+    let mut records = store.other.keys_in_use().await.expect("a store");
+    records.sort_by_key(|record| record.digest.0);
+    assert_eq!(
+        (&records[0].key, records[0].digest, records[0].old, records.len()),
+        (&key, digest(1), None, 2)
+    );
 }
 
 async fn name_of_a_key_in_use_is_unique(store: Shared) {
@@ -107,13 +110,13 @@ async fn rotated_key_keeps_its_old_secret_for_the_overlap(store: Shared) {
     store.one.add_key(record).await.expect("a store").expect("added");
     let rotated = store.other.rotate_key(&id, digest(2), 1_800_000_000, Some(1_800_003_600)).await;
     assert_eq!(rotated.expect("a store").expect("a key").rotated, Some(1_800_000_000));
-    let kept = async || {
-        let kept = store.one.keys_in_use().await.expect("a store").remove(0);
-        (kept.digest, kept.old)
+    let digests = async || {
+        let record = store.one.keys_in_use().await.expect("a store").remove(0);
+        (record.digest, record.old)
     };
-    assert_eq!(kept().await, (digest(2), Some((digest(1), 1_800_003_600))));
+    assert_eq!(digests().await, (digest(2), Some((digest(1), 1_800_003_600))));
     store.one.rotate_key(&id, digest(3), 1_800_000_001, None).await.expect("a store").expect("a key");
-    assert_eq!(kept().await, (digest(3), None));
+    assert_eq!(digests().await, (digest(3), None));
     assert_eq!(store.one.rotate_key("key_none", digest(4), 0, None).await.expect("a store"), None);
 }
 

@@ -12,7 +12,7 @@ use crate::{SqlStore, StoreUrl};
 /// Maximum duration of an operation under any circumstances.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn kept(id: &str) -> [LocationChange; 1] {
+fn location_change(id: &str) -> [LocationChange; 1] {
     let holder = StoringUpstream { upstream: "one".into(), key: None, model: "mine".into() };
     [LocationChange::Kept(ResponseLocation { id: id.into(), owner: "k".into(), holder })]
 }
@@ -32,12 +32,12 @@ mod postgres {
     async fn restarted_server_is_used_again() {
         let mut server = Postgres::start();
         let store = at(&server);
-        store.change_places(&kept("a")).await.expect("a store");
+        store.change_places(&location_change("a")).await.expect("a store");
         server.stop();
         fails(&store, server.password()).await;
-        assert!(store.change_places(&kept("b")).await.is_err());
+        assert!(store.change_places(&location_change("b")).await.is_err());
         server.resume();
-        store.change_places(&kept("c")).await.expect("a store");
+        store.change_places(&location_change("c")).await.expect("a store");
         let ids: Vec<_> = store.places().await.expect("a store").into_iter().map(|place| place.id).collect();
         assert_eq!(ids, ["a", "c"].map(std::sync::Arc::<str>::from));
     }
@@ -97,7 +97,7 @@ mod postgres {
             let error = fails(&store(host, query), server.password()).await;
             assert!(error.contains("certificate"), "{host} {query}: {error}");
         }
-        // Without TLS, this server rejects everybody.
+        // Without TLS, this server rejects every client.
         fails(&store("localhost", "sslmode=disable"), server.password()).await;
     }
 

@@ -88,15 +88,15 @@ async fn forget(store: &dyn DurableStore) {
 }
 
 async fn one_of_several_concurrent_requests_gets_the_lease(shared: Shared) {
-    let asking: Vec<_> = (0..16)
+    let requests: Vec<_> = (0..16)
         .map(|number| {
             let store = std::sync::Arc::clone(if number % 2 == 0 { &shared.one } else { &shared.other });
             tokio::spawn(async move { reserve(&*store, "a").await })
         })
         .collect();
     let mut first = 0;
-    for asked in asking {
-        match asked.await.expect("no panic") {
+    for request in requests {
+        match request.await.expect("no panic") {
             ReplaySlot::First(_) => first += 1,
             other => assert_eq!(other, ReplaySlot::UnderWay),
         }

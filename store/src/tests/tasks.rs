@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::kinds::Shared;
 use crate::file_name::FileName;
-use crate::traits::{KNOWN_FOR, ResumedTask, TOLD_FOR};
+use crate::traits::{DELIVERY_RETENTION, KNOWN_FOR, ResumedTask};
 use crate::{
     DeliveryOutcome, DurableStore, FileKind, Lease, Notice, Output, Quota, QuotaExceeded, Status, StoredFile,
     Task, TaskState,
@@ -141,7 +141,7 @@ async fn unaccepted_task_is_forgotten(shared: Shared) {
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_none());
     assert!(!store.accept_task(&left, &TaskState::Pending, "late").await.expect("an answer"));
-    // Its acceptance was recorded, but nobody learned of it in time.
+    // Its acceptance was recorded, but not returned in time.
     let lease = accepted(&*store, "c").await;
     store.drop_task(&lease).await.expect("an answer");
     assert!(state(&*store, "c").await.is_none());
@@ -232,7 +232,7 @@ async fn notification_is_retried_until_delivered_or_dead(shared: Shared) {
     let listed = store.deliveries(None).await.expect("an answer").pop().expect("the notification");
     assert_eq!((listed.status, listed.due), (Status::Delivered, None));
     assert!(is_now(listed.ended.expect("its end")) && is_now(listed.created), "{listed:?}");
-    age(&*store, TOLD_FOR.saturating_sub(LEASE)).await;
+    age(&*store, DELIVERY_RETENTION.saturating_sub(LEASE)).await;
     store.forget_deliveries().await.expect("an answer");
     assert_eq!(store.deliveries(None).await.expect("an answer").len(), 1);
     age(&*store, LEASE + SECOND).await;

@@ -115,8 +115,8 @@ async fn keys_and_usage(store: &SqlStore) {
 
     let mut query = UsageQuery::default();
     (query.from, query.by) = (Some("2026-07-01".to_owned()), Some("key".to_owned()));
-    let asked = query.read("2026-08-02".parse().expect("a day")).expect("a query");
-    let rows = store.usage(&asked).await.expect("a store");
+    let resolved = query.read("2026-08-02".parse().expect("a day")).expect("a query");
+    let rows = store.usage(&resolved).await.expect("a store");
     let row = rows.first().expect("a row");
     assert_eq!((row.requests, row.input_tokens, row.output_tokens, row.reasoning_tokens), (4, 40, 40, 5));
     let (_, month) = store.spent("2026-07-31".parse().expect("a day")).await.expect("a store")["key_1"];

@@ -28,7 +28,7 @@ fn took(input: u64, output: u64, cost: u64) -> Totals {
     Totals { requests: 1, complete: 1, input, output, cost, ..Totals::default() }
 }
 
-fn asked(key: Option<&str>, by: &str) -> ResolvedUsageQuery {
+fn query_of(key: Option<&str>, by: &str) -> ResolvedUsageQuery {
     let text = |text: &str| Some(text.to_owned());
     let mut query = UsageQuery::default();
     (query.from, query.to, query.by) = (text("2026-07-01"), text("2026-08-01"), text(by));
@@ -67,9 +67,9 @@ async fn usage_of_all_writers_is_summed_and_grouped_as_requested(store: Shared) 
     ]);
     store.one.add_usage(&Batch::first(), &rows).await.expect("a store");
     store.other.add_usage(&Batch::first(), &rows).await.expect("a store");
-    let report = async |asked: ResolvedUsageQuery| store.other.usage(&asked).await.expect("a store");
+    let report = async |query: ResolvedUsageQuery| store.other.usage(&query).await.expect("a store");
 
-    let rows = report(asked(None, "day,key,model,upstream")).await;
+    let rows = report(query_of(None, "day,key,model,upstream")).await;
     let (one, other) = (Some("2026-07-30"), Some("2026-07-31"));
     let expected = [
         [one, Some(&*id), Some("ci"), Some("b")],
@@ -91,13 +91,13 @@ async fn usage_of_all_writers_is_summed_and_grouped_as_requested(store: Shared) 
     ];
     assert_eq!((counts, row.cost), ([2, 4, 6, 8, 10, 12, 14, 16, 20], 18.0));
 
-    let rows = report(asked(Some(&id), "model")).await;
+    let rows = report(query_of(Some(&id), "model")).await;
     assert_eq!(
         rows.iter().map(|row| (labels(row), row.requests)).collect::<Vec<_>>(),
         [([None, None, None, Some("b")], 4)]
     );
     // Sorted by their bytes, whatever the server's language.
-    let rows = report(asked(None, "model")).await;
+    let rows = report(query_of(None, "model")).await;
     assert_eq!(rows.iter().map(|row| row.model.as_deref()).collect::<Vec<_>>(), [Some("B"), Some("b")]);
 }
 
@@ -123,13 +123,13 @@ async fn sums_are_exact_and_do_not_overflow(store: Shared) {
     let much = (1 << 61) + 1;
     let rows = ["a", "b", "c"].map(|model| (place("2026-07-31", "k", model), took(much, 0, 0)));
     store.one.add_usage(&Batch::first(), &Rows::from(rows)).await.expect("a store");
-    let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
+    let rows = store.other.usage(&query_of(None, "day")).await.expect("a store");
     assert_eq!(rows[0].input_tokens, 3 * much);
     for _ in 0..2 {
         let most = Rows::from([(place("2026-07-31", "k", "d"), took(u64::MAX, u64::MAX, u64::MAX))]);
         store.one.add_usage(&Batch::first(), &most).await.expect("a store");
     }
-    let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
+    let rows = store.other.usage(&query_of(None, "day")).await.expect("a store");
     assert!(rows[0].input_tokens >= i64::MAX.unsigned_abs() && rows[0].requests == 5, "{rows:?}");
     let (today, month) = store.other.spent(day("2026-07-31")).await.expect("a store")["k"];
     assert!(today.tokens >= i64::MAX.unsigned_abs() && today == month, "{today:?}");
@@ -158,7 +158,7 @@ async fn concurrent_writers_of_many_rows_add_up(store: Shared) {
     for writer in writers {
         writer.await.expect("no panic");
     }
-    let rows = store.one.usage(&asked(None, "model")).await.expect("a store");
+    let rows = store.one.usage(&query_of(None, "model")).await.expect("a store");
     assert_eq!(rows.len() as u64, MODELS);
     for row in rows {
         let model: u64 = row.model.as_deref().and_then(|model| model.parse().ok()).expect("a number");
@@ -174,7 +174,7 @@ async fn repeated_batch_counts_once(store: Shared) {
         store.add_usage(batch, &rows).await.expect("a store");
     };
     let requests = async || {
-        let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
+        let rows = store.other.usage(&query_of(None, "day")).await.expect("a store");
         rows.first().map_or(0, |row| row.requests)
     };
     // Concurrently, as if the first attempt were still in progress when the second one comes.

@@ -7,9 +7,9 @@ use super::StoreFuture;
 use super::leases::Lease;
 
 /// Maximum number of delivered notifications, and of those given up; the oldest are removed first.
-pub(crate) const MAX_TOLD: usize = 10_000;
+pub(crate) const MAX_DELIVERIES: usize = 10_000;
 /// How long they are kept.
-pub(crate) const TOLD_FOR: Duration = Duration::from_hours(30 * 24);
+pub(crate) const DELIVERY_RETENTION: Duration = Duration::from_hours(30 * 24);
 
 /// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub trait DeliveryStore {
     /// Time until a notification is due.
     fn next_delivery(&self) -> StoreFuture<'_, Option<Duration>>;
 
-    /// Records the outcome of an attempt. False if somebody else has taken the next lease.
+    /// Records the outcome of an attempt. False if another process has taken the next lease.
     fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s DeliveryOutcome) -> StoreFuture<'s, bool>;
 
     /// The newest notifications first, at most [`MAX_LISTED`](super::MAX_LISTED). `status`: only those
@@ -124,7 +124,7 @@ pub trait DeliveryStore {
     /// Makes a notification due now, as if it had never been attempted, whatever its state. False if there is none.
     fn redeliver<'s>(&'s self, id: &'s str) -> StoreFuture<'s, bool>;
 
-    /// Removes notifications that were delivered or given up `TOLD_FOR` ago, and the oldest ones beyond the
+    /// Removes notifications that were delivered or given up `DELIVERY_RETENTION` ago, and the oldest ones beyond the
     /// limit.
     fn forget_deliveries(&self) -> StoreFuture<'_, ()>;
 

@@ -1,6 +1,6 @@
 //! Leases on tasks and notifications.
 
-/// The right to change a task or a delivery until somebody takes the next lease. The higher number wins.
+/// The right to change a task or a delivery until another process takes the next lease. The higher number wins.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// Id of the task or the delivery.

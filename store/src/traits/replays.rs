@@ -58,7 +58,7 @@ pub struct AnswerQuota {
 /// The store of answers by idempotency key. The store's clock counts, because the clocks of the processes that use it
 /// differ.
 pub trait ReplayStore {
-    /// Takes the lease of a request for some time, unless somebody holds it or the request is answered. `number`: a random
+    /// Takes the lease of a request for some time, unless another process holds it or the request is answered. `number`: a random
     /// number, which becomes the lease's. A caller that repeats the call with it, because it got no reply, gets the same
     /// lease.
     fn reserve_as<'s>(
@@ -74,7 +74,7 @@ pub trait ReplayStore {
         self.reserve_as(keyed, rand::random(), lasts)
     }
 
-    /// Stores the answer to a request for some time. False if somebody else has taken the next lease, or this one has been
+    /// Stores the answer to a request for some time. False if another process has taken the next lease, or this one has been
     /// removed. Old answers are evicted; in a database only after some more answers, and in the background.
     fn keep_answer<'s>(
         &'s self,

@@ -92,7 +92,7 @@ impl TaskState {
     }
 }
 
-/// A task that nobody works on, taken over.
+/// A task whose lease has expired, taken over.
 #[derive(Debug)]
 pub struct ResumedTask {
     /// The task.
@@ -145,7 +145,7 @@ pub enum QuotaExceeded {
 /// state can't follow its current one. So a change that arrives late, after others with the same lease, does no harm.
 pub trait TaskStore {
     /// Adds a task that is being submitted, with its first lease for some time; excess ended tasks of its key are evicted.
-    /// Nobody takes the task over: if its lease expires before it has a payload, it is removed. `announced`: whether a
+    /// No other process takes the task over: if its lease expires before it has a payload, it is removed. `announced`: whether a
     /// notification is sent when it ends.
     fn add_task<'s>(
         &'s self,

@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn empty_query_covers_the_last_thirty_days() {
         let today = Day::of(1_785_542_399);
-        let asked = UsageQuery::default().read(today).expect("valid");
-        assert_eq!((asked.from.to_string().as_str(), asked.to), ("2026-07-02", today));
-        assert!(asked.by.day && asked.by.key && asked.by.model && asked.by.upstream);
+        let resolved = UsageQuery::default().read(today).expect("valid");
+        assert_eq!((resolved.from.to_string().as_str(), resolved.to), ("2026-07-02", today));
+        assert!(resolved.by.day && resolved.by.key && resolved.by.model && resolved.by.upstream);
     }
 
     #[test]

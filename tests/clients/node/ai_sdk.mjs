@@ -42,8 +42,8 @@ function connect(model, drawing) {
       const messages = promptOf(text, picture);
       const result = await refusing(() => generateText({ ...SETTINGS, model, messages }));
       assert.equal(result.finishReason, "stop");
-      const { inputTokens: asked, outputTokens: answered } = result.usage;
-      return { text: result.text, asked, answered };
+      const { inputTokens, outputTokens } = result.usage;
+      return { text: result.text, inputTokens, outputTokens };
     },
     async *stream(text) {
       const result = streamText({ ...SETTINGS, model, messages: promptOf(text), onError() {} });

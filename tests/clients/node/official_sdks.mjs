@@ -49,8 +49,8 @@ function connectChat(target, model) {
       const image = picture && { type: "image_url", image_url: { url: dataUrl(picture) } };
       const { choices, usage } = await send(image ? [{ type: "text", text }, image] : text);
       assert.equal(choices[0].finish_reason, "stop");
-      const [asked, answered] = [usage.prompt_tokens, usage.completion_tokens];
-      return { text: choices[0].message.content, asked, answered };
+      const [inputTokens, outputTokens] = [usage.prompt_tokens, usage.completion_tokens];
+      return { text: choices[0].message.content, inputTokens, outputTokens };
     },
     async *stream(text) {
       const options = { stream: true, stream_options: { include_usage: true } };
@@ -83,8 +83,8 @@ function connectChat(target, model) {
       return JSON.parse(choices[0].message.content);
     },
     async draw(prompt, size) {
-      const asked = { model, prompt, size, response_format: "b64_json" };
-      const { data } = await refusing(OpenAIError, () => images.generate(asked));
+      const params = { model, prompt, size, response_format: "b64_json" };
+      const { data } = await refusing(OpenAIError, () => images.generate(params));
       assert.equal(data.length, 1);
       return Buffer.from(data[0].b64_json, "base64");
     },
@@ -108,8 +108,8 @@ function connectResponses(target, model) {
       const image = picture && { type: "input_image", image_url: dataUrl(picture), detail: "auto" };
       const response = await send(image ? [{ type: "input_text", text }, image] : text);
       assert.equal(response.status, "completed");
-      const { input_tokens: asked, output_tokens: answered } = response.usage;
-      return { text: response.output_text, asked, answered };
+      const { input_tokens: inputTokens, output_tokens: outputTokens } = response.usage;
+      return { text: response.output_text, inputTokens, outputTokens };
     },
     async *stream(text) {
       let ended;
@@ -159,8 +159,8 @@ function connectMessages(target, model) {
       const image = picture && { type: "image", source: { type: "base64", media_type: "image/png", data } };
       const message = await send(image ? [{ type: "text", text }, image] : text);
       assert.equal(message.stop_reason, "end_turn");
-      const { input_tokens: asked, output_tokens: answered } = message.usage;
-      return { text: textOf(message), asked, answered };
+      const { input_tokens: inputTokens, output_tokens: outputTokens } = message.usage;
+      return { text: textOf(message), inputTokens, outputTokens };
     },
     async *stream(text) {
       const stream = messages.stream(body(text));
@@ -208,8 +208,8 @@ function connectNative(target, model) {
       const image = picture && { inlineData: { mimeType: "image/png", data } };
       const answer = await send(image ? [{ text }, image] : text);
       assert.equal(answer.candidates[0].finishReason, "STOP");
-      const { promptTokenCount: asked, candidatesTokenCount: answered } = answer.usageMetadata;
-      return { text: answer.text, asked, answered };
+      const { promptTokenCount: inputTokens, candidatesTokenCount: outputTokens } = answer.usageMetadata;
+      return { text: answer.text, inputTokens, outputTokens };
     },
     async *stream(text) {
       let last;
@@ -230,8 +230,8 @@ function connectNative(target, model) {
     },
     async give(text, tool, { id, name, turn }, output) {
       const result = { functionResponse: { id, name, response: { output } } };
-      const asked = { role: "user", parts: [{ text }] };
-      const contents = [asked, turn, { role: "user", parts: [result] }];
+      const question = { role: "user", parts: [{ text }] };
+      const contents = [question, turn, { role: "user", parts: [result] }];
       return (await send(contents, { tools: toolsOf(tool) })).text;
     },
     async fill(text, schema) {

@@ -5,7 +5,7 @@
  * not expose the response headers. `connect(target, model)` returns an object that implements each of these actions
  * with the client's own API:
  *
- * - `ask(text, picture?)`: `{ text, asked, answered }`, with the input and output tokens;
+ * - `ask(text, picture?)`: `{ text, inputTokens, outputTokens }`, with the input and output tokens;
  * - `stream(text)`: an async iterable of the pieces of text; at its end, `written` has the output tokens;
  * - `call(text, tool, streamed)`: `{ name, arguments, id, turn }` of a tool that the model must call;
  * - `give(text, tool, call, result)`: the text that answers the result of a call;
@@ -75,7 +75,7 @@ export const SCENARIOS = {
   async chat({ connect }) {
     const answer = await connect().ask("Reply with exactly: good morning");
     assert.equal(answer.text, "good morning");
-    assert.ok(answer.asked > 0 && answer.answered > 0, JSON.stringify(answer));
+    assert.ok(answer.inputTokens > 0 && answer.outputTokens > 0, JSON.stringify(answer));
   },
 
   async stream({ connect, target }) {
@@ -102,7 +102,10 @@ export const SCENARIOS = {
     const seen = await client.ask("Reply with exactly: a picture", PICTURE);
     assert.equal(seen.text, "a picture");
     const unseen = await client.ask("Reply with exactly: a picture");
-    assert.ok(target.drops_pictures || seen.asked > unseen.asked, JSON.stringify({ seen, unseen }));
+    assert.ok(
+      target.drops_pictures || seen.inputTokens > unseen.inputTokens,
+      JSON.stringify({ seen, unseen }),
+    );
   },
 
   async draw({ connect }) {

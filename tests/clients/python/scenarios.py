@@ -64,9 +64,9 @@ class Tool:
 @dataclass(frozen=True)
 class Answer:
     text: str
-    asked: int
+    input_tokens: int
     """Tokens read."""
-    answered: int
+    output_tokens: int
     """Tokens written."""
 
 
@@ -97,7 +97,7 @@ class Client(ABC):
     """Where the client draws: a PNG of a text in a size such as `256x256`."""
 
     written: int | None = None
-    """Tokens that the last stream wrote, as its end told them."""
+    """Output tokens of the last stream, as its end reported them."""
 
     def __init__(self, target: Target, model: str) -> None:
         self.target = target
@@ -127,7 +127,7 @@ class Client(ABC):
 def chat(new: Callable[..., Client]) -> None:
     answer = new().ask("Reply with exactly: good morning")
     assert answer.text == "good morning", answer
-    assert min(answer.asked, answer.answered) > 0, answer
+    assert min(answer.input_tokens, answer.output_tokens) > 0, answer
 
 
 def stream(new: Callable[..., Client]) -> None:
@@ -167,7 +167,7 @@ def image(new: Callable[..., Client]) -> None:
     seen = client.ask("Reply with exactly: a picture", PICTURE)
     assert seen.text == "a picture", seen
     unseen = client.ask("Reply with exactly: a picture")
-    assert client.target.drops_pictures or seen.asked > unseen.asked, (seen, unseen)
+    assert client.target.drops_pictures or seen.input_tokens > unseen.input_tokens, (seen, unseen)
 
 
 def draw(new: Callable[..., Client]) -> None:

@@ -125,10 +125,10 @@ impl Redis {
     /// # Panics
     /// It does not reply.
     pub fn command(&self, words: &str) -> String {
-        self.asked(words).expect("an answer")
+        self.execute(words).expect("an answer")
     }
 
-    fn asked(&self, words: &str) -> std::io::Result<String> {
+    fn execute(&self, words: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(QUICK))?;
         stream.write_all(format!("AUTH {PASSWORD}\r\n{words}\r\nQUIT\r\n").as_bytes())?;
@@ -139,7 +139,7 @@ impl Redis {
     }
 
     fn answers(&self) -> bool {
-        self.asked("PING").is_ok_and(|answer| answer == "+PONG\r\n")
+        self.execute("PING").is_ok_and(|answer| answer == "+PONG\r\n")
     }
 
     fn signal(&self, signal: Signal) {

@@ -33,12 +33,12 @@ pub(crate) struct Clients {
     urls: Vec<String>,
     admin_key: String,
     admin: reqwest::Client,
-    known: Mutex<Known>,
+    known: Mutex<KnownKeys>,
     intents: AtomicU64,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     secrets: HashMap<String, String>,
     clients: HashMap<(usize, String), Client>,
 }
@@ -46,7 +46,7 @@ struct Known {
 impl Clients {
     /// `urls`: of the nodes.
     pub(crate) fn new(history: Arc<History>, urls: Vec<String>, key: &str, admin_key: &str) -> Result<Self> {
-        let mut known = Known::default();
+        let mut known = KnownKeys::default();
         for name in [DEFAULT, DEFAULT_ALONE] {
             known.secrets.insert(name.to_owned(), key.to_owned());
         }
@@ -235,7 +235,7 @@ impl Clients {
 
     fn client(&self, node: usize, key: &str) -> Client {
         let mut known = self.known();
-        let Known { secrets, clients } = &mut *known;
+        let KnownKeys { secrets, clients } = &mut *known;
         let client = clients.entry((node, key.to_owned())).or_insert_with(|| {
             // Each attempt is a separate call in the history.
             let builder = Client::builder().base_url(&self.urls[node]).api_key(secrets[key].clone());
@@ -244,7 +244,7 @@ impl Clients {
         client.clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownKeys> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

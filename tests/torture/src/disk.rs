@@ -38,9 +38,9 @@ impl Disk {
             .stdout(Stdio::piped())
             .spawn()
             .context("unshare of util-linux")?;
-        let mut said = String::new();
-        BufReader::new(holder.stdout.take().context("a pipe")?).read_line(&mut said)?;
-        if said.trim() != "mounted" {
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().context("a pipe")?).read_line(&mut line)?;
+        if line.trim() != "mounted" {
             holder.wait()?;
             bail!(
                 "no disk can be mounted here: unshare needs namespaces of users, which this machine does not permit"

@@ -1,4 +1,4 @@
-//! The upstream's response to an intent. It depends only on the number of the intent, so that a response to somebody else's
+//! The upstream's response to an intent. It depends only on the number of the intent, so that a response to another
 //! request, or part of one, is recognized.
 
 use std::fmt::Write as _;

@@ -37,7 +37,7 @@ pub(crate) const BACK: Duration = Duration::from_secs(8);
 pub(crate) const FILES_LAST: Duration = Duration::from_mins(59);
 /// The minimum time that the response to an idempotency key is returned again, from its first request: an hour after it was stored.
 const ANSWERS_LAST: Duration = FILES_LAST;
-/// How often each node is then asked for everything.
+/// How often everything is then requested from each node.
 const ROUNDS: u64 = 3;
 /// How long the store must report the same counts until they are final.
 const STEADY: Duration = Duration::from_secs(3);
@@ -191,7 +191,7 @@ impl Load {
         Ok(())
     }
 
-    /// Waits until nothing is pending for any task. Returns the number of tasks that take too long, since `begun`.
+    /// Waits until nothing is pending for any task. Returns the number of tasks that take too long, since `started`.
     async fn finish_all(&self, started: Instant, random: &mut StdRng) -> usize {
         let tasks = u32::try_from(self.tasks().len()).unwrap_or(u32::MAX);
         let patience = SETTLING.max(SETTLING_OF_TASK.saturating_mul(tasks));
@@ -449,9 +449,9 @@ fn billionths(amount: &Value) -> u64 {
 }
 
 /// Any one of these.
-fn any<T: Clone>(all: &[T], random: &mut StdRng, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-    let meant: Vec<&T> = all.iter().filter(|one| is_meant(one)).collect();
-    (!meant.is_empty()).then(|| meant[random.random_range(0..meant.len())].clone())
+fn any<T: Clone>(all: &[T], random: &mut StdRng, is_selected: impl Fn(&T) -> bool) -> Option<T> {
+    let selected: Vec<&T> = all.iter().filter(|one| is_selected(one)).collect();
+    (!selected.is_empty()).then(|| selected[random.random_range(0..selected.len())].clone())
 }
 
 /// The idempotency key of an intent.

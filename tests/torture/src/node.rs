@@ -118,7 +118,7 @@ impl Node {
         loop {
             match child.try_wait()? {
                 Some(status) if status.success() => return Ok(()),
-                Some(status) => bail!("node {} was told to stop, and ended with {status}", self.number),
+                Some(status) => bail!("node {} was stopped, and ended with {status}", self.number),
                 None if started.elapsed() > STOPPING => {
                     child.kill()?;
                     child.wait()?;

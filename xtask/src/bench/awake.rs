@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::process::{command, missing};
 
-/// How long a core is kept awake at most, even if nobody is left to end it.
+/// How long a core is kept awake at most, even if no process is left to end it.
 const LONGEST: &str = "3600";
 
 /// A low-priority process on each core. They end when this is dropped.

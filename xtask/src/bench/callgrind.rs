@@ -77,10 +77,10 @@ fn collected(way: &Contender, ours: &OurPackages, setting: &Setting, count: u32)
         valgrind.env(name, value.unwrap_or_default());
     }
     let ended = valgrind.stdin(Stdio::null()).output().with_context(|| missing(&valgrind))?;
-    let told = String::from_utf8_lossy(&ended.stderr);
-    let line = told.lines().find_map(|line| line.split_once("Collected : "));
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    let line = stderr.lines().find_map(|line| line.split_once("Collected : "));
     let Some((_, number)) = line.filter(|_| ended.status.success()) else {
-        bail!("{} ended with {}\n{told}", shown(&valgrind), ended.status);
+        bail!("{} ended with {}\n{stderr}", shown(&valgrind), ended.status);
     };
     number.trim().parse().with_context(|| format!("not a number of instructions: {number}"))
 }

@@ -21,16 +21,17 @@ pub(super) struct Figure {
 impl Figure {
     /// Parses the line that a program prints.
     pub(super) fn read(line: &str) -> Result<Self> {
-        let told: Value = serde_json::from_str(line).with_context(|| format!("no figures: {line:?}"))?;
-        let number = |name: &str| told[name].as_f64().with_context(|| format!("{name} is missing: {line}"));
+        let figures: Value = serde_json::from_str(line).with_context(|| format!("no figures: {line:?}"))?;
+        let number =
+            |name: &str| figures[name].as_f64().with_context(|| format!("{name} is missing: {line}"));
         let operations = number("operations")?;
-        let answer = told["answer"].as_u64().unwrap_or_default();
+        let answer = figures["answer"].as_u64().unwrap_or_default();
         ensure!(operations > 0.0 && answer > 0, "nothing was read: {line}");
         Ok(Self {
             cpu_us: number("cpu_us")? / operations,
             wall_us: number("wall_us")? / operations,
             peak_mib: number("peak_kb")? / 1024.0,
-            bytes: told["bytes"].as_f64().unwrap_or_default(),
+            bytes: figures["bytes"].as_f64().unwrap_or_default(),
             answer,
         })
     }

@@ -207,16 +207,16 @@ fn measure(gateways: &mut [RunningPeer], figures: &mut Figures) -> Result<()> {
             for header in &gateway.headers {
                 load.args(["--header", header]);
             }
-            let told: Value = match output(&mut load) {
-                Ok(told) => serde_json::from_str(&told)?,
+            let measured: Value = match output(&mut load) {
+                Ok(measured) => serde_json::from_str(&measured)?,
                 Err(error) => {
                     eprintln!("    {} did not finish {}: {error}", gateway.name, measure.name);
                     continue;
                 }
             };
-            let kept = figures.entry((at, gateway.name)).or_default();
+            let samples = figures.entry((at, gateway.name)).or_default();
             for (figure, _) in measure.figures {
-                kept.entry(*figure).or_default().extend(told[*figure].as_f64());
+                samples.entry(*figure).or_default().extend(measured[*figure].as_f64());
             }
         }
     }
@@ -234,14 +234,14 @@ fn show(figures: &Figures) {
         for (figure, unit) in measure.figures {
             eprintln!("\n{unit}");
             let of = |name: &str| {
-                let ((..), kept) =
+                let ((..), samples) =
                     figures.iter().find(|((place, other), _)| *place == at && *other == name)?;
-                Some(median(kept.get(figure)?))
+                Some(median(samples.get(figure)?))
             };
             let ours = of("relayed");
             let direct = of("the stub itself");
-            for ((place, name), kept) in figures {
-                let Some(values) = kept.get(figure).filter(|_| *place == at) else { continue };
+            for ((place, name), samples) in figures {
+                let Some(values) = samples.get(figure).filter(|_| *place == at) else { continue };
                 let value = median(values);
                 let ratio = ours.map_or(f64::NAN, |ours| value / ours);
                 let added = direct.map_or(f64::NAN, |direct| value - direct);

@@ -191,7 +191,7 @@ pub(super) fn tensorzero(stub: &str) -> Result<RunningPeer> {
     // It logs first, and continues to do so.
     let url = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("http://"));
     std::thread::spawn(move || lines.for_each(drop));
-    let url = url.context("TensorZero ended before it told its address")?;
+    let url = url.context("TensorZero ended before it printed its address")?;
     let host = url.trim_start_matches("http://").split('/').next();
     host.unwrap_or_default().clone_into(&mut running.host);
     running.prefix = "tensorzero::model_name::";

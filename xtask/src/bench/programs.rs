@@ -87,9 +87,9 @@ fn start(way: &Contender, ours: &OurPackages, count: u32) -> Result<Figure> {
             _ => python(Registry::Python, ours, &root().join("bench/python/start.py")),
         };
         let started = Instant::now();
-        let told = output(call.arg(way.task))?;
+        let printed = output(call.arg(way.task))?;
         let wall_us = started.elapsed().as_secs_f64() * 1e6;
-        figures.push(Figure { wall_us, ..Figure::read(&told)? });
+        figures.push(Figure { wall_us, ..Figure::read(&printed)? });
     }
     figures.sort_by(|one, other| one.cpu_us.total_cmp(&other.cpu_us));
     Ok(figures[figures.len() / 2])
@@ -129,8 +129,8 @@ fn lines(judge: &str, ours: &OurPackages, setting: &Setting, count: u32) -> Resu
             validate
         }
     };
-    let told = documents.verdicts();
-    call.stdin(Stdio::null()).stdout(File::create(&told)?);
+    let verdicts = documents.verdicts();
+    call.stdin(Stdio::null()).stdout(File::create(&verdicts)?);
     let ticks = ticks_of_children()?;
     let started = Instant::now();
     let mut child = call.spawn().with_context(|| format!("cannot start {}", shown(&call)))?;
@@ -144,7 +144,7 @@ fn lines(judge: &str, ours: &OurPackages, setting: &Setting, count: u32) -> Resu
     };
     let wall_us = started.elapsed().as_secs_f64() * 1e6;
     ensure!(status.success(), "{} ended with {status}", shown(&call));
-    let valid = Documents::count_valid(&told)?;
+    let valid = Documents::count_valid(&verdicts)?;
     if valid != u64::from(count) {
         bail!("{judge} found {valid} of {count} reports valid");
     }

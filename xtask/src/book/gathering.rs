@@ -89,10 +89,10 @@ fn check_overview(overview: &str, listed: &[PathBuf]) -> Result<()> {
     };
     // A line is `- [TITLE](PAGE): SENTENCE.`
     let lines = overview.lines().filter(|line| line.starts_with("- [") && line.ends_with('.'));
-    let told: BTreeSet<PathBuf> = lines.filter(|line| line.contains("): ")).flat_map(pages).collect();
+    let described: BTreeSet<PathBuf> = lines.filter(|line| line.contains("): ")).flat_map(pages).collect();
     let lacking: Vec<String> = listed
         .iter()
-        .filter(|page| stands_for(page) && !told.contains(*page))
+        .filter(|page| stands_for(page) && !described.contains(*page))
         .map(|page| page.display().to_string())
         .collect();
     if !lacking.is_empty() {

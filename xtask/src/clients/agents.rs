@@ -147,23 +147,23 @@ pub(super) fn work(upstreams: &Upstreams, share: usize, outcomes: &mut Outcomes)
     });
     let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.sort_by_key(|(number, _)| *number);
-    let told = GatewayMetrics { before, after: metrics(&places)? };
+    let metrics_diff = GatewayMetrics { before, after: metrics(&places)? };
     for (number, mut row) in rows {
         let job = &jobs[number];
-        if row.failed.is_none() && job.is_limited() && told.grew(job.place, &job.limits())? == 0 {
+        if row.failed.is_none() && job.is_limited() && metrics_diff.grew(job.place, &job.limits())? == 0 {
             row.failed = Some(format!("it met no 429: {} did not grow", job.limits()));
         }
         outcomes.add(row);
     }
-    for miscount in miscounts(&jobs, &told)? {
+    for miscount in miscounts(&jobs, &metrics_diff)? {
         outcomes.complain(miscount);
     }
     Ok(())
 }
 
-/// Checks that whatever an agent printed came from the gateway, over its own protocol, and that it retried only when told
+/// Checks that whatever an agent printed came from the gateway, over its own protocol, and that it retried only when asked
 /// to.
-fn miscounts(jobs: &[Job<'_>], told: &GatewayMetrics) -> Result<BTreeSet<String>> {
+fn miscounts(jobs: &[Job<'_>], metrics_diff: &GatewayMetrics) -> Result<BTreeSet<String>> {
     let mut miscounts = BTreeSet::new();
     for job in jobs {
         let here = |other: &&Job<'_>| {
@@ -171,14 +171,14 @@ fn miscounts(jobs: &[Job<'_>], told: &GatewayMetrics) -> Result<BTreeSet<String>
                 && other.agent.package == job.agent.package
         };
         for status in [200, 429] {
-            let is_told =
+            let has_status =
                 |other: &&Job<'_>| if status == 200 { other.is_answered() } else { other.is_limited() };
-            let asked = jobs.iter().filter(here).filter(is_told).count() as u64;
-            let counted = told.grew(job.place, &job.answers(status))?;
-            if counted < asked {
+            let expected = jobs.iter().filter(here).filter(has_status).count() as u64;
+            let counted = metrics_diff.grew(job.place, &job.answers(status))?;
+            if counted < expected {
                 let here = job.place.gateway.address();
                 let what = job.answers(status);
-                miscounts.insert(format!("{asked} scenarios had only {counted} answers {what} of {here}"));
+                miscounts.insert(format!("{expected} scenarios had only {counted} answers {what} of {here}"));
             }
         }
     }
@@ -264,8 +264,8 @@ impl Job<'_> {
         let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         command.envs(inherited).env("HOME", home).env("TMPDIR", home.join("tmp")).current_dir(&work);
         let ended = bounded(&mut command, home)?;
-        let heard = AgentOutput::read(&ended.printed, self.agent.hear);
-        self.judge(&ended, &heard, &work).with_context(|| format!("it printed:\n{}", ended.printed))
+        let parsed = AgentOutput::read(&ended.printed, self.agent.parse_line);
+        self.judge(&ended, &parsed, &work).with_context(|| format!("it printed:\n{}", ended.printed))
     }
 
     fn turn<'h>(&self, home: &'h Path) -> AgentCall<'h> {
@@ -295,7 +295,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether a story is complete, as told there.
+    /// Whether a story is complete, in that provider's version.
     fn is_whole(&self, story: &str) -> bool {
         if self.place.is_other_makers() {
             return story == STORY;
@@ -305,18 +305,18 @@ impl Job<'_> {
     }
 
     /// Errors: its output or its files don't match the scenario.
-    fn judge(&self, ended: &ProcessResult, heard: &AgentOutput, work: &Path) -> Result<()> {
+    fn judge(&self, ended: &ProcessResult, parsed: &AgentOutput, work: &Path) -> Result<()> {
         let failing = match self.scenario {
             Scenario::UnknownModel => Some("no-such-model"),
             Scenario::WrongKey => Some("Incorrect API key"),
             Scenario::RateLimit if self.gives_up() => Some("429 Too Many Requests"),
-            Scenario::BrokenStream if !self.is_whole(&heard.answer) => Some(""),
+            Scenario::BrokenStream if !self.is_whole(&parsed.answer) => Some(""),
             _ => None,
         };
         if let Some(reason) = failing {
-            let told = ended.printed.contains(reason) && !ended.printed.contains(WRONG_KEY);
-            let failed = ended.success == Some(false) || ended.success == Some(true) && heard.failed;
-            if !failed || !told {
+            let is_reported = ended.printed.contains(reason) && !ended.printed.contains(WRONG_KEY);
+            let failed = ended.success == Some(false) || ended.success == Some(true) && parsed.failed;
+            if !failed || !is_reported {
                 bail!("it did not fail as it should ({:?})", ended.success);
             }
             return Ok(());
@@ -325,21 +325,21 @@ impl Job<'_> {
             bail!("it failed, or did not end ({:?})", ended.success);
         }
         let answered = match self.scenario {
-            Scenario::Chat | Scenario::RateLimit => heard.answer == "the agent works",
-            Scenario::Stream => self.is_whole(&heard.answer) && heard.pieces > 4,
+            Scenario::Chat | Scenario::RateLimit => parsed.answer == "the agent works",
+            Scenario::Stream => self.is_whole(&parsed.answer) && parsed.pieces > 4,
             Scenario::Tools => {
                 let copy = fs::read_to_string(work.join("copy.txt")).context("it wrote no copy.txt")?;
-                heard.answer.contains(NOTES) && copy == WRITTEN
+                parsed.answer.contains(NOTES) && copy == WRITTEN
             }
             Scenario::Structured => {
-                let document = heard.document.as_ref().context("it gave no document")?;
+                let document = parsed.document.as_ref().context("it gave no document")?;
                 document["the_city"].is_string() && document["days"].is_array()
             }
-            Scenario::Image => matches!(&*heard.answer, "1 picture" | "1 pictures"),
+            Scenario::Image => matches!(&*parsed.answer, "1 picture" | "1 pictures"),
             Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream => true,
         };
         if !answered {
-            bail!("it answered {:?} in {} pieces", heard.answer, heard.pieces);
+            bail!("it answered {:?} in {} pieces", parsed.answer, parsed.pieces);
         }
         Ok(())
     }
@@ -374,9 +374,9 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<ProcessResult> {
 
 /// The metrics of each gateway, by address.
 fn metrics(places: &[TestedUpstream<'_>]) -> Result<BTreeMap<String, String>> {
-    let mut told = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     for address in places.iter().map(|place| place.gateway.address()) {
-        if told.contains_key(address) {
+        if texts.contains_key(address) {
             continue;
         }
         let host = address.strip_prefix("http://").context("the gateway speaks plain HTTP")?;
@@ -384,7 +384,7 @@ fn metrics(places: &[TestedUpstream<'_>]) -> Result<BTreeMap<String, String>> {
         write!(socket, "GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
         let mut text = String::new();
         socket.read_to_string(&mut text)?;
-        told.insert(address.to_owned(), text);
+        texts.insert(address.to_owned(), text);
     }
-    Ok(told)
+    Ok(texts)
 }

@@ -75,7 +75,7 @@ impl Upstreams {
             simulated(&mut middle, kind, kind, players, 0)?;
             middle.drawing(kind, kind, DRAWING)?;
         }
-        // For the front gateway: its requests here are made by nobody else.
+        // For the front gateway: only it sends requests here.
         let clients = MAX_CLIENTS * players.len() + failing_for_agents().count();
         simulated(&mut middle, HOP, "messages", players, clients)?;
         for (number, (kind, path)) in (2..).zip(&KINDS[..PROTOCOLS.len()]) {
@@ -198,7 +198,7 @@ fn simulated(
     first: usize,
 ) -> Result<()> {
     let is_strict = name.starts_with(STRICT);
-    // A separate model for each client, so that its breaker affects nobody else.
+    // A separate model for each client, so that its breaker affects no other client.
     let failing = |fault: &str, number: usize| format!("model-sol~{fault},delay={number}");
     middle.models(name, upstream, players, |fault, client| match fault {
         Some((_, fault)) => failing(fault, first + client),

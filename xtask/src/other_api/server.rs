@@ -65,13 +65,13 @@ impl StubServer {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = format!("http://{}", listener.local_addr()?);
         let notes = Arc::<Mutex<Notes>>::default();
-        let (known, kept) = (Arc::clone(&exchanges), Arc::clone(&notes));
+        let (known, recorded) = (Arc::clone(&exchanges), Arc::clone(&notes));
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
-                let (known, kept) = (Arc::clone(&known), Arc::clone(&kept));
+                let (known, recorded) = (Arc::clone(&known), Arc::clone(&recorded));
                 std::thread::spawn(move || {
                     // A client that disconnects sends nothing more.
-                    while matches!(serve(&socket, &known, &kept), Ok(true)) {}
+                    while matches!(serve(&socket, &known, &recorded), Ok(true)) {}
                 });
             }
         });

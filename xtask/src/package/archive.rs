@@ -122,7 +122,7 @@ fn answer(mut connection: &TcpStream, files: &BTreeMap<String, Sent>) -> std::io
     connection.write_all(body)
 }
 
-/// Somebody with an empty home folder.
+/// A user with an empty home folder.
 struct User<'a> {
     home: PathBuf,
     server: &'a Server,
@@ -134,10 +134,10 @@ impl User<'_> {
         let installed = self.home.join(".local/bin/gatewright");
         // The second time, the program is there.
         for _ in 0..2 {
-            let said = succeeds(&mut self.script("sound"))?;
+            let printed = succeeds(&mut self.script("sound"))?;
             ensure!(
-                said.contains(&format!("gatewright {} is installed: ", self.version)),
-                "the script says:\n{said}"
+                printed.contains(&format!("gatewright {} is installed: ", self.version)),
+                "the script says:\n{printed}"
             );
             self.works(&installed)?;
         }
@@ -202,13 +202,13 @@ impl User<'_> {
         fs::create_dir_all(folder.join("gatewright"))?;
         fails(self.script("sound").env("GATEWRIGHT_INSTALL_DIR", &folder), "is a folder")?;
 
-        for (system, processor, said) in [
+        for (system, processor, expected) in [
             ("SunOS", "sun4v", "This machine has SunOS on sun4v"),
             ("Linux", "armv7l", "This machine has Linux on armv7l"),
             ("MINGW64_NT-10.0", "x86_64", "x86_64-pc-windows-msvc.zip"),
         ] {
             let path = self.as_if_on(system, processor)?;
-            fails(self.script("sound").env("PATH", path), said)?;
+            fails(self.script("sound").env("PATH", path), expected)?;
         }
         // The release of this test has no archive for a system that releases have one for.
         let path = self.as_if_on("Darwin", "arm64")?;
@@ -273,29 +273,33 @@ impl User<'_> {
     }
 
     fn works(&self, program: &Path) -> Result<()> {
-        let said = output(command(program).arg("--version"))?;
-        ensure!(said.trim() == format!("gatewright {}", self.version), "{} says {said}", program.display());
+        let printed = output(command(program).arg("--version"))?;
+        ensure!(
+            printed.trim() == format!("gatewright {}", self.version),
+            "{} says {printed}",
+            program.display()
+        );
         Ok(())
     }
 }
 
 fn succeeds(script: &mut Command) -> Result<String> {
     let ended = script.output()?;
-    ensure!(ended.status.success(), "the script fails:\n{}", said_by(&ended));
-    Ok(said_by(&ended))
+    ensure!(ended.status.success(), "the script fails:\n{}", output_of(&ended));
+    Ok(output_of(&ended))
 }
 
 fn fails(script: &mut Command, reason: &str) -> Result<()> {
     let ended = script.stdin(Stdio::null()).output()?;
-    let said = said_by(&ended);
-    ensure!(ended.status.code() == Some(1), "the script should fail, and says:\n{said}");
+    let printed = output_of(&ended);
+    ensure!(ended.status.code() == Some(1), "the script should fail, and says:\n{printed}");
     ensure!(
-        said.contains("gatewright is not installed: ") && said.contains(reason),
-        "the script should say {reason:?}, and says:\n{said}"
+        printed.contains("gatewright is not installed: ") && printed.contains(reason),
+        "the script should say {reason:?}, and says:\n{printed}"
     );
     Ok(())
 }
 
-fn said_by(ended: &Output) -> String {
-    [&ended.stdout, &ended.stderr].map(|said| String::from_utf8_lossy(said)).concat()
+fn output_of(ended: &Output) -> String {
+    [&ended.stdout, &ended.stderr].map(|stream| String::from_utf8_lossy(stream)).concat()
 }

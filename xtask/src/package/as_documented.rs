@@ -28,7 +28,7 @@ pub(super) fn install(place: &Path) -> Result<()> {
     for page in PAGES {
         let lines =
             lines_of(&std::fs::read_to_string(root().join(page))?).with_context(|| page.to_owned())?;
-        let home = place.join("as-told").join(page.replace('/', "-"));
+        let home = place.join("as-documented").join(page.replace('/', "-"));
         let dist = home.join(CLONE).join("dist");
         std::fs::create_dir_all(&dist)?;
         for package in packages(place)? {
@@ -69,18 +69,18 @@ fn packages(place: &Path) -> Result<Vec<PathBuf>> {
 /// release workflow does, and what other steps build.
 fn lines_of(page: &str) -> Result<String> {
     let blocks = blocks(page)?;
-    let told: Vec<_> =
+    let candidates: Vec<_> =
         blocks.iter().filter(|block| block.info.starts_with("sh") && block.text.contains(MAKES)).collect();
-    let found = told.into_iter().find(|block| block.text.contains("pip install"));
+    let found = candidates.into_iter().find(|block| block.text.contains("pip install"));
     let text = &found.context("the page has no block that installs from a clone")?.text;
-    let kept: Vec<_> = text.lines().filter(|line| !line.contains("cargo ")).collect();
-    let kept = kept.join("\n") + "\n";
+    let commands: Vec<_> = text.lines().filter(|line| !line.contains("cargo ")).collect();
+    let commands = commands.join("\n") + "\n";
     for installer in ["pip install", "npm install"] {
-        if !kept.contains(installer) {
+        if !commands.contains(installer) {
             bail!("the block for a clone has no line with {installer}");
         }
     }
-    Ok(kept)
+    Ok(commands)
 }
 
 #[cfg(test)]

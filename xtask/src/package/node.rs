@@ -136,9 +136,9 @@ pub(super) fn refuse_browsers(folder: &Path) -> Result<()> {
         "--outfile=page.js",
     ]))?;
     let ran = command("node").current_dir(folder).arg("page.js").output()?;
-    let said = String::from_utf8_lossy(&ran.stderr);
-    if ran.status.success() || !said.contains("gatewright does not run in a browser") {
-        bail!("a bundle for browsers should say that the package is not for them, and says:\n{said}");
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    if ran.status.success() || !stderr.contains("gatewright does not run in a browser") {
+        bail!("a bundle for browsers should say that the package is not for them, and says:\n{stderr}");
     }
     Ok(())
 }

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_told_apart_by_name() {
+    fn packages_are_distinguished_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
         for name in [
             "gatewright-0.1.0.tgz",

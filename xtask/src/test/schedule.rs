@@ -164,8 +164,8 @@ impl<'a> RunningStep<'a> {
 /// The value of [`super::PROCESSOR`] in the output of a step.
 fn processor_seconds(output: &[u8]) -> f64 {
     let text = String::from_utf8_lossy(output);
-    let said = text.lines().rev().find_map(|line| line.trim().strip_prefix(super::PROCESSOR));
-    said.and_then(|rest| rest.trim().trim_end_matches(" s").parse().ok()).unwrap_or(f64::NAN)
+    let seconds = text.lines().rev().find_map(|line| line.trim().strip_prefix(super::PROCESSOR));
+    seconds.and_then(|rest| rest.trim().trim_end_matches(" s").parse().ok()).unwrap_or(f64::NAN)
 }
 
 /// The last [`MAX_LINES_AGAIN`] lines of an output.

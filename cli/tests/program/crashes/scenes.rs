@@ -188,10 +188,10 @@ impl Scene {
     }
 
     /// Another gateway of the store. With a folder, it starts after the first one is gone.
-    fn with_other<T>(&self, asks: impl FnOnce(&Serving) -> T) -> T {
+    fn with_other<T>(&self, call: impl FnOnce(&Serving) -> T) -> T {
         match &self.other {
-            Some(other) => asks(other),
-            None => asks(&self.serve("other", SHORT, &[]).expect("it starts")),
+            Some(other) => call(other),
+            None => call(&self.serve("other", SHORT, &[]).expect("it starts")),
         }
     }
 }
@@ -367,7 +367,7 @@ pub(super) fn notification_due_for_redelivery_is_redelivered(scene: &Scene) {
             document_of(client(&first.serving, KEY, "POST", "/v1/videos/generations", &submission), 200);
         let task = text(&task["id"]).to_owned();
         let mut message = String::new();
-        wait_until("the end is told", || {
+        wait_until("the end is reported", || {
             let listed = document_of(
                 admin(&first.serving, "GET", "/admin/webhooks?status=delivered", &Value::Null),
                 200,
@@ -388,7 +388,7 @@ pub(super) fn notification_due_for_redelivery_is_redelivered(scene: &Scene) {
     });
     // The gateway that stopped may have been about to send it; another gateway sends it once the lease has expired.
     scene.with_other(|_| {
-        wait_until("all are told again", || {
+        wait_until("all are reported again", || {
             expected.iter().all(|(task, before)| listening.times_reported(task) > *before)
         });
     });
@@ -414,7 +414,7 @@ pub(super) fn task_taken_over_twice_ends_once(url: Option<String>, steps: impl I
         has_stopped = takes_over.end(|_| listening.times_reported(&task) > 0);
         drop(dies);
         let third = scene.serve("third", SHORT, &[]).expect("it starts");
-        wait_until("the end is told", || listening.times_reported(&task) > 0);
+        wait_until("the end is reported", || listening.times_reported(&task) > 0);
         let listed = document_of(admin(&third, "GET", "/admin/webhooks", &Value::Null), 200);
         let notices =
             listed["webhooks"].as_array().expect("a list").iter().filter(|one| one["task"] == *task);

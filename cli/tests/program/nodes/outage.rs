@@ -24,7 +24,7 @@ fn id(answer: &Answer) -> &str {
     answer.document["id"].as_str().expect("an id")
 }
 
-/// 2.10: what clients were told during the outage remains true.
+/// 2.10: responses given during the outage remain valid.
 #[test]
 fn responses_sent_without_the_database_survive_kill_9() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -199,12 +199,12 @@ impl Disk {
     /// Names and contents of files, folders without contents.
     fn left(mut self, loss: Loss) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut chance = Chance(if let Loss::Some(seed) = loss { seed } else { 0 });
-        let kept = match loss {
+        let survivors = match loss {
             Loss::All | Loss::AllEver => 0,
             Loss::Nothing | Loss::Contents => self.pending.len(),
             Loss::Some(_) => chance.below(self.pending.len() + 1),
         };
-        for naming in &self.pending[..kept] {
+        for naming in &self.pending[..survivors] {
             naming.apply(&mut self.synced);
         }
         for node in &mut self.nodes {

@@ -35,10 +35,10 @@ fn invalid_report_is_named_with_its_violations() {
         let output = run_with_input(&["report", command, "-"], b"{\"kit\": 1}");
         assert_eq!(output.status.code(), Some(2), "{command}");
         assert_eq!(output.stdout, b"");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.starts_with("gatewright: <stdin> is not a valid report\n<stdin>:1:1: error[required]"),
-            "{said}"
+            stderr.starts_with("gatewright: <stdin> is not a valid report\n<stdin>:1:1: error[required]"),
+            "{stderr}"
         );
     }
 }
@@ -188,13 +188,13 @@ fn rules_are_listed_and_explained() {
     assert_snapshot!(transcript(&run(&["report", "explain"])));
     assert_snapshot!(transcript(&run(&["report", "explain", "duplicate_key"])));
     assert_snapshot!(transcript(&run(&["report", "explain", "responses_stream"])));
-    for (given, meant) in
+    for (given, suggestion) in
         [("requierd", Some("required")), ("responses_steam", Some("responses_stream")), ("banana", None)]
     {
         let output = run(&["report", "explain", given]);
         assert_eq!(output.status.code(), Some(2), "{given}");
         let message = String::from_utf8_lossy(&output.stderr);
-        let offer = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        let offer = suggestion.map_or_else(String::new, |suggestion| format!("; did you mean {suggestion}?"));
         assert!(message.contains(&format!("no rule or check is named {given}{offer}\n")), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! Backups of a data folder in use: they contain everything that clients were told before they began, including usage.
+//! Backups of a data folder in use: they contain everything reported to clients before they started, including usage.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ const CLIENTS: usize = 2;
 /// How many results each client gets before a backup begins.
 const ROUNDS: usize = 5;
 
-/// What clients were told.
+/// What was reported to clients.
 #[derive(Debug, Clone, Default)]
 struct Reported {
     /// Responses to requests with the created key.
@@ -120,7 +120,7 @@ fn backup_contains_writes_waiting_for_the_database() {
 }
 
 #[test]
-fn backup_contains_everything_reported_before_it_began() {
+fn backup_contains_everything_reported_before_it_started() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name);
     let (data, under_load, afterwards) = (place("data"), place("under-load"), place("afterwards"));
@@ -143,7 +143,7 @@ fn backup_contains_everything_reported_before_it_began() {
             });
         }
         let noted = || all.lock().expect("no panic").clone();
-        wait_until("clients were told enough", || noted().images.len() >= CLIENTS * ROUNDS);
+        wait_until("clients got enough responses", || noted().images.len() >= CLIENTS * ROUNDS);
         let before = noted();
         output_of(&["store", "backup", text(&under_load), "--data", text(&data)]);
         is_over.store(true, Ordering::Relaxed);

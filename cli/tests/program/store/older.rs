@@ -79,8 +79,8 @@ fn older_data_folder_is_migrated_with_its_rows() {
     for _again in 0..2 {
         let output = run(&["store", "migrate", "--data", text(&data)]);
         assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{output:?}");
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(said, format!("gatewright: the store's tables are at version {LATEST}\n"));
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(stderr, format!("gatewright: the store's tables are at version {LATEST}\n"));
     }
     assert!(output_of(&["store", "check", "--data", text(&data)]).contains("the store is sound"));
     assert_eq!(names(&data), ["ci", "old"]);

@@ -137,9 +137,9 @@ mod tests {
         let source = "\"\"\"A: module.\n\n    Text.\n\"\"\"\n\nclass Pen(\n    Tool,  # why\n):\n    ink: str = \"#'\"\n\n\
                       \x20   def draw(self) -> None: ...\n\nx = [\n    1,\n]\n";
         let read = read(source);
-        let told: Vec<&str> = read.iter().map(|statement| statement.text.as_str()).collect();
+        let texts: Vec<&str> = read.iter().map(|statement| statement.text.as_str()).collect();
         assert_eq!(
-            told,
+            texts,
             ["\"\"\"A: module.\n\n    Text.\n\"\"\"", "class Pen(\n    Tool,  \n):", "x = [\n    1,\n]"]
         );
         assert_eq!(read[0].docstring(), Some("A: module.\n\n    Text.\n"));

@@ -40,14 +40,14 @@ fn options(all: EmitterInput<'_>) -> String {
     for option in crossing(client.scope).filter(|option| option.kind() != OptionKind::Middleware) {
         let name = &option.name;
         let value = read(option, &format!("self.{}.take()", field_name(option)));
-        let told = if option.kind() == OptionKind::Proxy {
+        let applied = if option.kind() == OptionKind::Proxy {
             "proxy(builder, &given)".to_owned()
         } else {
             format!("builder.{name}(given)")
         };
         _ = write!(
             code,
-            "        if let Some(given) = {value} {{\n            builder = {told};\n        }}\n"
+            "        if let Some(given) = {value} {{\n            builder = {applied};\n        }}\n"
         );
     }
     code.push_str("        Ok(builder)\n    }\n}\n");

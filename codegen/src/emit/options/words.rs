@@ -59,17 +59,17 @@ impl Words<'_> {
 
     /// Its full documentation: description, further sentences, unit and default.
     pub(crate) fn whole(self, option: &Entry) -> String {
-        let mut said = vec![
+        let mut sentences = vec![
             self.meaning(option),
             self.text(&option.more),
             self.text(option.own_words(self.language)),
             self.unit(option).to_owned(),
         ];
         if let Some(default) = self.default(option) {
-            said.push(format!("Default: {default}."));
+            sentences.push(format!("Default: {default}."));
         }
-        said.retain(|text| !text.is_empty());
-        said.join(" ")
+        sentences.retain(|text| !text.is_empty());
+        sentences.join(" ")
     }
 
     /// The unit, unless the name or the type implies it.
@@ -83,30 +83,30 @@ impl Words<'_> {
 
     /// The default; `None` if there is nothing to say.
     pub(crate) fn default(self, option: &Entry) -> Option<String> {
-        let mut said = Vec::new();
-        let asked = option.variable_only.is_empty() || option.variable_only.contains(&self.language);
-        if let Some(variable) = option.variable.as_deref().filter(|_| asked) {
+        let mut parts = Vec::new();
+        let is_read = option.variable_only.is_empty() || option.variable_only.contains(&self.language);
+        if let Some(variable) = option.variable.as_deref().filter(|_| is_read) {
             let that = if option.default_text.is_some() { "that of " } else { "" };
-            said.push(match (&option.variable_constant, self.language) {
+            parts.push(match (&option.variable_constant, self.language) {
                 (Some(constant), Language::Rust) => format!("{that}[`{constant}`]"),
                 (_, Language::Program) => format!("{that}{variable}"),
                 _ => format!("{that}`{variable}`"),
             });
         }
-        let or_else = |said: &[String]| if said.is_empty() { "" } else { ", else " };
+        let or_else = |parts: &[String]| if parts.is_empty() { "" } else { ", else " };
         if let Some(value) = &option.default {
-            let joint = or_else(&said);
-            said.push(format!("{joint}{}", self.value(option, value)));
+            let joint = or_else(&parts);
+            parts.push(format!("{joint}{}", self.value(option, value)));
         }
         if let Some(text) = &option.default_text {
-            let joint = match (&option.default, said.is_empty()) {
+            let joint = match (&option.default, parts.is_empty()) {
                 (Some(_), _) => ", ",
                 (None, true) => "",
                 (None, false) => ", else ",
             };
-            said.push(format!("{joint}{}", self.text(text)));
+            parts.push(format!("{joint}{}", self.text(text)));
         }
-        (!said.is_empty()).then(|| said.concat())
+        (!parts.is_empty()).then(|| parts.concat())
     }
 
     /// A default as the language writes the value.

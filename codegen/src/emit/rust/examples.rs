@@ -149,7 +149,7 @@ impl<'a> Examples<'a> {
             None => self.constructed(name, &members)?,
         };
         for field in &self.structs.get(name)?.fields {
-            // Written if it is none, too.
+            // Also written if it is `None`.
             if is_boxed_option(&field.ty) {
                 members.entry(wire_name(&field.attrs, field.ident.as_ref()?)).or_insert(Value::Null);
             }
@@ -188,7 +188,7 @@ impl<'a> Examples<'a> {
             self.structs.get(name)?.fields.iter().find_map(|field| {
                 let wire = wire_name(&field.attrs, field.ident.as_ref()?);
                 let mut more = members.clone();
-                more.insert(wire.clone(), self.samples.told(&wire)?.into());
+                more.insert(wire.clone(), self.samples.example_text(&wire)?.into());
                 let check = self.check(&variable, name, &more, 0)?;
                 members = more;
                 Some(check)
@@ -222,7 +222,7 @@ impl<'a> Examples<'a> {
         }
     }
 
-    /// `Type::new(…).with_…(…)`; none if the type has no such methods, or a member cannot be said.
+    /// `Type::new(…).with_…(…)`; none if the type has no such methods, or a member has no expression.
     fn constructed(&self, name: &str, members: &Map<String, Value>) -> Option<String> {
         let item = self.structs.get(name)?;
         if !self.known.is_built(name) {
@@ -324,7 +324,7 @@ impl<'a> Examples<'a> {
 
     /// A value of a union.
     fn form(&self, name: &str, value: &Value, into: bool) -> Option<String> {
-        let said = self.unions[name].iter().find_map(|(_, form)| {
+        let expression = self.unions[name].iter().find_map(|(_, form)| {
             let fits = match value {
                 Value::String(_) => is(form, "String"),
                 Value::Array(_) => is(form, "Vec"),
@@ -333,10 +333,10 @@ impl<'a> Examples<'a> {
             self.expression(form, value, is(form, "String")).filter(|_| fits)
         })?;
         if into {
-            return Some(said);
+            return Some(expression);
         }
         self.named.borrow_mut().insert(name.to_owned());
-        Some(format!("{name}::from({said})"))
+        Some(format!("{name}::from({expression})"))
     }
 
     /// Each form of a union, and the text that is written for the first.
@@ -344,8 +344,8 @@ impl<'a> Examples<'a> {
         let mut code = String::new();
         for (_, form) in forms {
             let value = self.sample(form, name)?;
-            let Some(said) = self.expression(form, &value, is(form, "String")) else { continue };
-            let statement = laid_out(&format!("let {} = {name}::from({said});", variable(name)))?;
+            let Some(expression) = self.expression(form, &value, is(form, "String")) else { continue };
+            let statement = laid_out(&format!("let {} = {name}::from({expression});", variable(name)))?;
             let json = written(&value, 0, COLUMNS - 30);
             let json = if value.is_string() { json } else { format!("serde_json::json!({json})") };
             _ = writeln!(code, "{statement}assert_eq!(serde_json::to_value(&{})?, {json});", variable(name));
@@ -461,7 +461,7 @@ impl<'a> Examples<'a> {
 fn plain_check(FieldValue { place, ty, value, .. }: &FieldValue<'_>) -> Option<String> {
     let optional = is(ty, "Option");
     let name = last(if optional { inner(ty)? } else { ty })?;
-    let said = match (name.as_str(), value) {
+    let expression = match (name.as_str(), value) {
         ("String", Value::String(text)) if optional => {
             return Some(format!("assert_eq!({place}.as_deref(), Some({text:?}));"));
         }
@@ -473,8 +473,8 @@ fn plain_check(FieldValue { place, ty, value, .. }: &FieldValue<'_>) -> Option<S
         ("i64" | "i32" | "u64" | "u32", Value::Number(number)) => number.to_string(),
         _ => return None,
     };
-    let said = if optional { format!("Some({said})") } else { said };
-    Some(format!("assert_eq!({place}, {said});"))
+    let expression = if optional { format!("Some({expression})") } else { expression };
+    Some(format!("assert_eq!({place}, {expression});"))
 }
 
 /// A closed set: from a word to its text and back.

@@ -210,9 +210,9 @@ fn document(attr: &mut Attribute) {
     let syn::Meta::NameValue(meta) = &attr.meta else { return };
     let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &meta.value else { return };
     let text = text.value();
-    let kept = text.split("<details><summary>JSON schema</summary>").next().unwrap_or_default().trim();
-    let kept = format!(" {kept}");
-    *attr = parse_quote!(#[doc = #kept]);
+    let prose = text.split("<details><summary>JSON schema</summary>").next().unwrap_or_default().trim();
+    let prose = format!(" {prose}");
+    *attr = parse_quote!(#[doc = #prose]);
 }
 
 /// The JSON Schemas of the types, for the test that compares them with the specification's.

@@ -146,12 +146,12 @@ fn method(api: &Api, operation: &Operation) -> String {
             let narrowed = |value: &str| {
                 params.as_ref().map(|ty| format!("{ty} & {{ {} }}", value.replace('@', &member(switch))))
             };
-            for (params, answer, told) in [
+            for (params, answer, documented) in [
                 (narrowed("@?: false | null"), &single, Answer::Document(&single)),
                 (narrowed("@: true"), &stream, Answer::Stream(&stream)),
                 (params.clone(), &either, Answer::Either(&single, &stream)),
             ] {
-                let comment = tsdoc::method(api, operation, told);
+                let comment = tsdoc::method(api, operation, documented);
                 let _ = writeln!(out, "{comment}{};", signature(params, answer));
             }
             let _ = writeln!(out, "{} {{", signature(params.clone(), &either));
@@ -160,8 +160,8 @@ fn method(api: &Api, operation: &Operation) -> String {
             let stream = stream.filter(|_| operation.always_streams());
             let is_stream = stream.is_some();
             let answer = stream.or(single).unwrap_or_else(|| "undefined".to_owned());
-            let told = if is_stream { Answer::Stream(&answer) } else { Answer::Document(&answer) };
-            let comment = tsdoc::method(api, operation, told);
+            let documented = if is_stream { Answer::Stream(&answer) } else { Answer::Document(&answer) };
+            let comment = tsdoc::method(api, operation, documented);
             let _ = writeln!(out, "{comment}{} {{", signature(params.clone(), &answer));
         }
     }

@@ -19,9 +19,9 @@ pub(super) fn adopt(document: &mut Value) {
         let better = names::pascal(&name);
         // Two that would become one keep their names; the lint says which to change.
         let is_free = !better.is_empty() && !schemas.contains_key(&better) && !taken.contains(&better);
-        let kept = if is_free { better } else { name.clone() };
-        renamed.insert(name, kept.clone());
-        schemas.insert(kept, node);
+        let chosen = if is_free { better } else { name.clone() };
+        renamed.insert(name, chosen.clone());
+        schemas.insert(chosen, node);
     }
     *all = schemas;
     refer(document, &renamed);

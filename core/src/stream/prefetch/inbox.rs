@@ -92,7 +92,7 @@ pub(super) struct Inbox<E> {
 }
 
 pub(super) struct State<E> {
-    /// The stream itself while nobody reads from it: before the first read, after the end, and between readers.
+    /// The stream itself while it has no reader: before the first read, after the end, and between readers.
     pub(super) stream: Option<RawStream>,
     /// The connection, if the reader watches it.
     pub(super) watched: Option<WatchedSocket>,
@@ -122,7 +122,7 @@ impl<E> State<E> {
         self.end.is_some() || !self.events.is_empty() || self.as_document
     }
 
-    /// Whether nobody is reading and the next reader watches the connection itself.
+    /// Whether there is no reader and the next one watches the connection itself.
     pub(super) fn is_left_to_its_reader(&self) -> bool {
         self.watched.is_some() && self.stream.is_some()
     }
@@ -193,8 +193,8 @@ impl<E> Inbox<E> {
         let waiters = mem::take(&mut state.waiters);
         drop(state);
         self.readable.notify_waiters();
-        for tell in waiters {
-            tell();
+        for notify in waiters {
+            notify();
         }
     }
 
@@ -208,7 +208,7 @@ impl<E> Inbox<E> {
         }
     }
 
-    /// Ends reading. for_good: nobody will ask for the document either, even of a stream that has ended.
+    /// Ends reading. for_good: the document will not be requested either, even of a stream that has ended.
     pub(super) fn close(&self, for_good: bool) {
         let mut state = self.lock();
         let events = mem::take(&mut state.events);
@@ -270,7 +270,7 @@ impl<E> StreamReader<E> {
         self.stream.as_mut().expect("it is returned at the end alone")
     }
 
-    /// Adds what was read last and returns the stream in one step, so that nobody else reads in between.
+    /// Adds what was read last and returns the stream in one step, so that no other reader comes in between.
     pub(super) fn settle(mut self, events: Vec<E>, end: Option<Result<(), Error>>) {
         let inbox = Arc::clone(&self.inbox);
         let mut state = inbox.lock();
@@ -323,7 +323,7 @@ impl<E> StreamReader<E> {
             }
             Ok((events, None))
         };
-        // A panic ends the stream, but not the task that everybody waits for.
+        // A panic ends the stream, but not the task that all readers wait for.
         self.stream().contain(read).await.unwrap_or_else(|failure| (Vec::new(), Some(Err(failure))))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::inbox::{Inbox, Level, State, StreamReader};
 
-/// Starts the task, if nobody is reading and the level is known.
+/// Starts the task, if there is no reader and the level is known.
 pub(super) fn start<E: Send + 'static>(inbox: &Arc<Inbox<E>>, state: &mut State<E>) {
     if state.pump.is_none()
         && state.end.is_none()

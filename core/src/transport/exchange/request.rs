@@ -88,7 +88,7 @@ impl Transport {
         }
         let has_body = request.body.is_some();
         let headers = &mut request.headers;
-        // A provider is asked for its key when the call is made.
+        // A key provider is called when the request is made.
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }

@@ -57,11 +57,11 @@ pub(super) struct ErrorDetails {
 }
 
 impl Unredacted {
-    /// The redacted message, if there is one here, and the redacted details; missing details are taken from `told`.
+    /// The redacted message, if there is one here, and the redacted details; missing details are taken from `details`.
     pub(super) fn shown(
         self,
         ours: &str,
-        told: ErrorDetails,
+        details: ErrorDetails,
         redactor: &Redactor,
     ) -> (Option<String>, ErrorDetails) {
         let text = |text: Option<String>, max: usize| text.map(|text| redactor.show(&text, max));
@@ -71,42 +71,45 @@ impl Unredacted {
             (message, None) => message,
             (message, Some(quoted)) => Some(format!("{}: {}", message.as_deref().unwrap_or(ours), &*quoted)),
         };
-        let told = ErrorDetails {
-            code: text(self.code, MAX_WORD_CHARS).or(told.code),
-            param: text(self.param, MAX_WORD_CHARS).or(told.param),
-            error_type: text(self.error_type, MAX_WORD_CHARS).or(told.error_type),
-            request_id: text(self.request_id, MAX_WORD_CHARS).or(told.request_id),
-            body: self.body.map(|body| redactor.show_body(&body, MAX_ERROR_BODY_BYTES)).or(told.body),
-            headers: self.headers.map(|headers| redactor.show_headers(headers)).or(told.headers),
-            partial: self.partial.and_then(|partial| redactor.show_document(partial)).or(told.partial),
+        let details = ErrorDetails {
+            code: text(self.code, MAX_WORD_CHARS).or(details.code),
+            param: text(self.param, MAX_WORD_CHARS).or(details.param),
+            error_type: text(self.error_type, MAX_WORD_CHARS).or(details.error_type),
+            request_id: text(self.request_id, MAX_WORD_CHARS).or(details.request_id),
+            body: self.body.map(|body| redactor.show_body(&body, MAX_ERROR_BODY_BYTES)).or(details.body),
+            headers: self.headers.map(|headers| redactor.show_headers(headers)).or(details.headers),
+            partial: self.partial.and_then(|partial| redactor.show_document(partial)).or(details.partial),
             #[cfg(feature = "schemars")]
-            answer: self.answer.and_then(|answer| redactor.show_document(answer)).or(told.answer),
+            answer: self.answer.and_then(|answer| redactor.show_document(answer)).or(details.answer),
             #[cfg(feature = "schemars")]
-            messages: self.messages.and_then(|messages| redactor.show_document(messages)).or(told.messages),
-            cause: self.cause.map(|cause| shown_cause(cause, redactor)).or(told.cause),
+            messages: self
+                .messages
+                .and_then(|messages| redactor.show_document(messages))
+                .or(details.messages),
+            cause: self.cause.map(|cause| shown_cause(cause, redactor)).or(details.cause),
         };
-        (message, told)
+        (message, details)
     }
 }
 
 /// The cause itself if nothing in it needs redaction, so that callers can downcast it; otherwise only its text.
 fn shown_cause(cause: Cause, redactor: &Redactor) -> Cause {
-    let says = |text: String| redactor.redact(&text) == text;
+    let is_safe = |text: String| redactor.redact(&text) == text;
     let chain = || {
         std::iter::successors(Some(&*cause as &(dyn std::error::Error + 'static)), |cause| cause.source())
             .take(MAX_CAUSES)
     };
     // Printing the debug form of the first cause prints those of the others.
-    if says(format!("{cause:?}")) && chain().all(|cause| says(cause.to_string())) {
+    if is_safe(format!("{cause:?}")) && chain().all(|cause| is_safe(cause.to_string())) {
         return cause;
     }
     let mut words: Vec<SafeText> =
         chain().map(|cause| redactor.show(&cause.to_string(), MAX_MESSAGE_CHARS)).collect();
-    let mut told = None;
+    let mut outer = None;
     while let Some(text) = words.pop() {
-        told = Some(Box::new(Words { text, cause: told }));
+        outer = Some(Box::new(Words { text, cause: outer }));
     }
-    told.map_or(cause, |told| told as Cause)
+    outer.map_or(cause, |outer| outer as Cause)
 }
 
 /// A cause reduced to its text.

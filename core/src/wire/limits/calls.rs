@@ -30,7 +30,7 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
 }
 
 /// The unmatched calls and results in a whole conversation of the responses protocol: results without an earlier call,
-/// and calls without a result. The first `kept` items come from before the input. Pointers are into the request body.
+/// and calls without a result. The first `stored` items come from before the input. Pointers are into the request body.
 ///
 /// ```
 /// use gatewright::limits::unmatched_calls;
@@ -41,9 +41,9 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
 /// assert_eq!(unmatched_calls(std::slice::from_ref(&call), 0).len(), 1);
 /// assert!(unmatched_calls(&[call, result], 0).is_empty());
 /// ```
-pub fn unmatched_calls(items: &[Value], kept: usize) -> Violations {
+pub fn unmatched_calls(items: &[Value], stored: usize) -> Violations {
     let mut violations = Violations::default();
-    for violation in of_items(items, kept, false) {
+    for violation in of_items(items, stored, false) {
         violations.push(violation);
     }
     violations
@@ -178,14 +178,14 @@ impl PendingCalls<'_> {
         let left = || self.calls.iter().filter(|(_, (_, answered))| !answered);
         let (message, first) = left().map(|(id, (message, _))| (*message, *id)).min()?;
         let others = others(left().count() - 1);
-        let told = format!("no tool_result after it answers the call {}{others}", quoted(first));
-        Some(violation(format!("/messages/{message}/content"), told))
+        let message_text = format!("no tool_result after it answers the call {}{others}", quoted(first));
+        Some(violation(format!("/messages/{message}/content"), message_text))
     }
 }
 
 /// Responses: a result has an earlier call of its kind, and every call has a result. `goes_on`: there are items before
 /// these.
-fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
+fn of_items(items: &[Value], stored: usize, goes_on: bool) -> Vec<Violation> {
     let mut found = Vec::new();
     // The call may be in a reference or in the items that a compaction replaced.
     let mut may_be_elsewhere = goes_on;
@@ -207,7 +207,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
                     Some(call) => call.answered = true,
                     None if may_be_elsewhere => {}
                     None => {
-                        let pointer = match index.checked_sub(kept) {
+                        let pointer = match index.checked_sub(stored) {
                             Some(index) => format!("/input/{index}/call_id"),
                             None => "/previous_response_id".to_owned(),
                         };
@@ -224,7 +224,9 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
         let mut left: Vec<_> = left.map(|((kind, id), call)| (call.index, kind, id)).collect();
         left.sort_unstable();
         left.truncate(MAX_CALL_VIOLATIONS.saturating_sub(found.len()));
-        found.extend(left.into_iter().map(|(index, kind, id)| unanswered(index.checked_sub(kept), kind, id)));
+        found.extend(
+            left.into_iter().map(|(index, kind, id)| unanswered(index.checked_sub(stored), kind, id)),
+        );
     }
     found
 }
@@ -272,15 +274,15 @@ mod tests {
         assert_eq!(check(&operations::CREATE_RESPONSE, &body), []);
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
         assert!(unmatched_calls(&[call.clone(), output.clone()], 1).is_empty());
-        let told = |items: &[Value]| -> Vec<String> {
+        let messages = |items: &[Value]| -> Vec<String> {
             unmatched_calls(items, 1).iter().map(ToString::to_string).collect()
         };
         assert_eq!(
-            told(&[json!({}), output]),
+            messages(&[json!({}), output]),
             ["/input/0/call_id: no function_call before it has the call_id \"c\""]
         );
         assert_eq!(
-            told(&[call, json!({"role": "user", "content": "hi"})]),
+            messages(&[call, json!({"role": "user", "content": "hi"})]),
             ["/input: no function_call_output has the call_id \"c\", which an earlier response called"]
         );
     }
@@ -308,7 +310,7 @@ mod tests {
             let chat = json!({"model": "model-sol", "messages": vec![result.clone(); number]});
             let mut items = vec![output.clone(); number - 1];
             items.push(call.clone());
-            let told = [
+            let lists = [
                 super::super::check(&operations::CREATE_CHAT_COMPLETION, &chat),
                 super::super::check(
                     &operations::CREATE_RESPONSE,
@@ -316,8 +318,8 @@ mod tests {
                 ),
                 unmatched_calls(&items, 0),
             ];
-            for told in told {
-                assert_eq!((told.len(), told.is_complete()), (MAX_VIOLATIONS, complete));
+            for found in lists {
+                assert_eq!((found.len(), found.is_complete()), (MAX_VIOLATIONS, complete));
             }
         }
     }

@@ -148,12 +148,12 @@ fn section_of(member: &str, ours: &[&str], stated: &'static str) -> &'static str
 }
 
 fn check_embedding(model: &EmbeddingModel, body: &Value) -> Option<Violation> {
-    let asked = body.get("dimensions").and_then(integer)?;
+    let requested = body.get("dimensions").and_then(integer)?;
     let (id, most) = (model.id, model.dimensions);
-    (asked > u64::from(most)).then(|| Violation {
+    (requested > u64::from(most)).then(|| Violation {
         pointer: "/dimensions".to_owned(),
         rule: "maximum".to_owned(),
-        message: format!("dimensions is {asked}, {id} makes vectors of at most {most}"),
+        message: format!("dimensions is {requested}, {id} makes vectors of at most {most}"),
         section: "ours".to_owned(),
         missing: None,
     })
@@ -267,9 +267,9 @@ mod tests {
     #[test]
     fn model_of_another_endpoint_is_reported_with_the_right_endpoint() {
         // 4 rules 1 and 2; the families come from the catalog.
-        let said = |operation, id| wrong_endpoint(&operation, id).map(|violation| violation.to_string());
+        let message = |operation, id| wrong_endpoint(&operation, id).map(|violation| violation.to_string());
         assert_eq!(
-            said(operations::CREATE_RESPONSE, "model-breeze").as_deref(),
+            message(operations::CREATE_RESPONSE, "model-breeze").as_deref(),
             Some(
                 "/model: the model \"model-breeze\" is of family_two, which POST /v1/responses does not serve; use POST \
                  /v1/chat/completions"
@@ -288,8 +288,8 @@ mod tests {
             (operations::CREATE_RERANK, "moderation_model_1", "/v1/moderations"),
             (operations::CREATE_EMBEDDING, "model-sol", "/v1/chat/completions"),
         ] {
-            let said = said(operation, id).unwrap_or_default();
-            assert!(said.ends_with(&format!("use POST {path}")), "{} {id}: {said}", operation.id);
+            let message = message(operation, id).unwrap_or_default();
+            assert!(message.ends_with(&format!("use POST {path}")), "{} {id}: {message}", operation.id);
         }
         for (operation, id) in [
             (operations::CREATE_RESPONSE, "model-sol"),
@@ -304,7 +304,7 @@ mod tests {
             (operations::CREATE_IMAGE, "image_model_5"),
             (operations::CREATE_IMAGE, "a-model-that-is-not-in-the-catalog"),
         ] {
-            assert_eq!(said(operation, id), None, "{} {id}", operation.id);
+            assert_eq!(message(operation, id), None, "{} {id}", operation.id);
         }
     }
 }

@@ -179,39 +179,42 @@ mod tests {
     #[test]
     fn lists_are_checked_whole_whether_repeated_or_joined() {
         let (requests, operation) = of_another_api();
-        let said = |query: &[(&'static str, &'static str)]| {
+        let messages = |query: &[(&'static str, &'static str)]| {
             let found = check_query_with(&requests, &operation, query.iter().copied());
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(said(&[("kinds", "book"), ("ids", "1,2"), ("kinds", "film")]), [""; 0]);
+        assert_eq!(messages(&[("kinds", "book"), ("ids", "1,2"), ("kinds", "film")]), [""; 0]);
         assert_eq!(
-            said(&[("kinds", "book"), ("kinds", "map")]),
+            messages(&[("kinds", "book"), ("kinds", "map")]),
             ["kinds[1] is \"map\", not one of book, film"]
         );
-        assert_eq!(said(&[("ids", "1,0")]), ["ids[1] is 0, the minimum is 1"]);
-        assert_eq!(said(&[("ids", "1,x")]), ["ids[1] is a string, not an integer"]);
-        assert_eq!(said(&[("ids", "7")]).len(), 1);
+        assert_eq!(messages(&[("ids", "1,0")]), ["ids[1] is 0, the minimum is 1"]);
+        assert_eq!(messages(&[("ids", "1,x")]), ["ids[1] is a string, not an integer"]);
+        assert_eq!(messages(&[("ids", "7")]).len(), 1);
         let many = [("kinds", "book"); 50];
-        assert_eq!(said(&many).len(), 1);
+        assert_eq!(messages(&many).len(), 1);
         assert_eq!(check_query_with(&requests, &operation, many)[0].rule, "maxItems");
     }
 
     #[test]
     fn headers_are_checked_by_name_in_any_case() {
         let (requests, operation) = of_another_api();
-        let said = |headers: &[(&'static str, &'static str)]| {
+        let messages = |headers: &[(&'static str, &'static str)]| {
             let found = check_headers_with(&requests, &operation, headers.iter().copied());
             found.iter().map(|found| format!("{}: {found}", found.rule)).collect::<Vec<_>>()
         };
-        assert_eq!(said(&[("x-tag", "abc"), ("x-depth", "9"), ("accept", "x")]), [""; 0]);
-        assert_eq!(said(&[]), ["required: the header X-Tag is missing"]);
-        assert_eq!(said(&[("x-tag", "a"), ("X-DEPTH", "10")]), ["maximum: X-Depth is 10, the maximum is 9"]);
-        assert_eq!(said(&[("x-tag", "abcd")]).len(), 1);
-        assert_eq!(said(&[("x-tag", "A")]).len(), 1);
+        assert_eq!(messages(&[("x-tag", "abc"), ("x-depth", "9"), ("accept", "x")]), [""; 0]);
+        assert_eq!(messages(&[]), ["required: the header X-Tag is missing"]);
+        assert_eq!(
+            messages(&[("x-tag", "a"), ("X-DEPTH", "10")]),
+            ["maximum: X-Depth is 10, the maximum is 9"]
+        );
+        assert_eq!(messages(&[("x-tag", "abcd")]).len(), 1);
+        assert_eq!(messages(&[("x-tag", "A")]).len(), 1);
         assert!(check_headers(&RETRIEVE_RESPONSE, [("x-tag", "A")]).is_empty());
     }
 
-    fn said(query: &[(&'static str, &'static str)]) -> Vec<String> {
+    fn messages(query: &[(&'static str, &'static str)]) -> Vec<String> {
         let violations = check_query(&LIST_RESPONSE_INPUT_ITEMS, query.iter().copied());
         violations.iter().map(ToString::to_string).collect()
     }
@@ -252,18 +255,18 @@ mod tests {
     #[test]
     fn parameters_within_their_bounds_are_accepted() {
         for query in [&[][..], &[("limit", "1")], &[("limit", "100"), ("order", "asc"), ("other", "x")]] {
-            assert_eq!(said(query), [""; 0]);
+            assert_eq!(messages(query), [""; 0]);
         }
     }
 
     #[test]
     fn out_of_bounds_parameters_are_reported_by_name() {
-        assert_eq!(said(&[("limit", "0")]), ["limit is 0, the minimum is 1"]);
-        assert_eq!(said(&[("limit", "101")]), ["limit is 101, the maximum is 100"]);
-        assert_eq!(said(&[("limit", "many")]), ["limit is a string, not an integer"]);
-        assert_eq!(said(&[("order", "up")]), ["order is \"up\", not one of asc, desc"]);
+        assert_eq!(messages(&[("limit", "0")]), ["limit is 0, the minimum is 1"]);
+        assert_eq!(messages(&[("limit", "101")]), ["limit is 101, the maximum is 100"]);
+        assert_eq!(messages(&[("limit", "many")]), ["limit is a string, not an integer"]);
+        assert_eq!(messages(&[("order", "up")]), ["order is \"up\", not one of asc, desc"]);
         // The first one counts.
-        assert_eq!(said(&[("limit", "2"), ("limit", "0")]), [""; 0]);
+        assert_eq!(messages(&[("limit", "2"), ("limit", "0")]), [""; 0]);
         assert!(check_query(&RETRIEVE_RESPONSE, [("limit", "0")]).is_empty());
     }
 }

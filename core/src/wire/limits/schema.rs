@@ -12,7 +12,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Members by name. The names come from the generator: nobody outside can make them collide, so a fast hash is
+/// Members by name. The names come from the generator: input can't make them collide, so a fast hash is
 /// enough.
 type Named<T> = HashMap<String, T, RandomState>;
 /// The same, in the order of the schema.

@@ -108,19 +108,19 @@ impl Walk {
         section: &str,
         message: impl FnOnce() -> String,
     ) -> Option<&mut Violation> {
-        if self.found.told.len() >= self.most {
+        if self.found.found.len() >= self.most {
             self.found.more = true;
             return None;
         }
         let section = if schema.ours.iter().any(|ours| ours == rule) { "ours" } else { section };
-        self.found.told.push(Violation {
+        self.found.found.push(Violation {
             pointer: at.pointer(),
             rule: rule.to_owned(),
             message: self.words.clone().unwrap_or_else(message),
             section: section.to_owned(),
             missing: None,
         });
-        self.found.told.last_mut()
+        self.found.found.last_mut()
     }
 
     /// Reports a required member that is missing.
@@ -144,7 +144,7 @@ impl Walk {
         if let Some(referred) = REQUESTS.referred(schema) {
             self.value(referred, value, at, section);
         }
-        // A value of the wrong type also violates its other rules; reporting those would not help anyone.
+        // A value of the wrong type also violates its other rules; reporting those would not help.
         if !schema.types.is_empty() && !schema.types.iter().any(|kind| kind.admits(value)) {
             let message = || format!("{} is {}, not {}", at.name(), type_of(value), types(&schema.types));
             self.find(schema, "type", at, section, message);
@@ -369,10 +369,10 @@ impl Walk {
         }
     }
 
-    /// Reports the violations of the alternative that the value is meant to be.
+    /// Reports the violations of the alternative that the value is closest to.
     fn one_of(&mut self, schema: &Schema, value: &Value, at: ValuePosition<'_>, section: &str) {
-        let meant: Vec<&Schema> = schema.one_of.iter().filter(|form| may_match(form, value)).collect();
-        match meant.as_slice() {
+        let matching: Vec<&Schema> = schema.one_of.iter().filter(|form| may_match(form, value)).collect();
+        match matching.as_slice() {
             [] => {
                 self.find(schema, "oneOf", at, section, || {
                     let wanted = schema.one_of.iter().flat_map(|form| &REQUESTS.follow(form).types);
@@ -391,7 +391,7 @@ impl Walk {
             }
             [only] => self.value(only, value, at, section),
             several => match with_first_item(several, value).as_slice() {
-                // Of lists of different items, the first one shows which is meant.
+                // For lists of different items, the first item selects the alternative.
                 [only] => self.value(only, value, at, section),
                 _ if several.iter().filter(|form| self.accepts(form, value)).count() != 1 => {
                     self.find(schema, "oneOf", at, section, || {
@@ -404,7 +404,7 @@ impl Walk {
     }
 }
 
-/// Whether a value may be meant to have a form, judged by its type and by the constants that distinguish the forms.
+/// Whether a value may match a form, judged by its type and by the constants that distinguish the forms.
 fn may_match(form: &Schema, value: &Value) -> bool {
     let form = REQUESTS.follow(form);
     let contradicts = |(name, property): (&String, &Schema)| {
@@ -422,8 +422,8 @@ fn with_first_item<'s>(forms: &[&'s Schema], value: &Value) -> Vec<&'s Schema> {
         let types = &REQUESTS.follow(items).types;
         types.is_empty() || types.iter().any(|kind| kind.admits(first))
     };
-    let meant = forms.iter().filter(|form| REQUESTS.follow(form).items.as_deref().is_none_or(admits));
-    meant.copied().collect()
+    let matching = forms.iter().filter(|form| REQUESTS.follow(form).items.as_deref().is_none_or(admits));
+    matching.copied().collect()
 }
 
 /// The members that one of the forms requires.

@@ -69,21 +69,21 @@ impl DecodedText {
         let (mut bytes, mut sources) = (Vec::new(), Vec::new());
         let mut at = 0;
         while at < self.bytes.len() {
-            let (length, meant) = escape_at(&self.bytes[at..]);
+            let (length, decoded) = escape_at(&self.bytes[at..]);
             let Range { start, end } = self.source(at, at + length);
             let source = (offset(start), offset(end));
             let mut utf8 = [0; 4];
-            let meant: &[u8] = match meant {
-                Meant::Itself => &self.bytes[at..at + length],
-                Meant::Nothing => &[],
-                Meant::Byte(byte) => {
+            let decoded: &[u8] = match decoded {
+                Decoded::Itself => &self.bytes[at..at + length],
+                Decoded::Nothing => &[],
+                Decoded::Byte(byte) => {
                     utf8[0] = byte;
                     &utf8[..1]
                 }
-                Meant::Letter(letter) => letter.encode_utf8(&mut utf8).as_bytes(),
+                Decoded::Letter(letter) => letter.encode_utf8(&mut utf8).as_bytes(),
             };
-            bytes.extend_from_slice(meant);
-            sources.extend(std::iter::repeat_n(source, meant.len()));
+            bytes.extend_from_slice(decoded);
+            sources.extend(std::iter::repeat_n(source, decoded.len()));
             at += length;
         }
         if bytes == self.bytes {
@@ -98,7 +98,7 @@ fn offset(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-enum Meant {
+enum Decoded {
     Itself,
     Nothing,
     Byte(u8),
@@ -111,33 +111,33 @@ fn may_mean_another(byte: u8) -> bool {
 }
 
 /// The escape at the beginning of the bytes: its length and its meaning.
-fn escape_at(bytes: &[u8]) -> (usize, Meant) {
+fn escape_at(bytes: &[u8]) -> (usize, Decoded) {
     let hex = |range: Range<usize>| {
         let digits = std::str::from_utf8(bytes.get(range)?).ok()?;
         digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
     };
-    let letter = |code: u32| char::from_u32(code).map_or(Meant::Itself, Meant::Letter);
+    let letter = |code: u32| char::from_u32(code).map_or(Decoded::Itself, Decoded::Letter);
     match bytes {
         [b'%', ..] if hex(1..3).is_some() => {
-            (3, Meant::Byte(hex(1..3).and_then(|code| u8::try_from(code).ok()).unwrap_or(b'%')))
+            (3, Decoded::Byte(hex(1..3).and_then(|code| u8::try_from(code).ok()).unwrap_or(b'%')))
         }
-        [b'\\', b'u', ..] if hex(2..6).is_some() => (6, hex(2..6).map_or(Meant::Itself, letter)),
-        [b'\\', b'x', ..] if hex(2..4).is_some() => (4, hex(2..4).map_or(Meant::Itself, letter)),
-        [b'\\', b'n' | b'r' | b't' | b'b' | b'f', ..] => (2, Meant::Nothing),
-        [b'\\', escaped @ (b'\\' | b'/' | b'"' | b'\''), ..] => (2, Meant::Byte(*escaped)),
-        [b'&', ..] => reference_at(bytes).unwrap_or((1, Meant::Itself)),
-        [byte, ..] if byte.is_ascii_control() => (1, Meant::Nothing),
+        [b'\\', b'u', ..] if hex(2..6).is_some() => (6, hex(2..6).map_or(Decoded::Itself, letter)),
+        [b'\\', b'x', ..] if hex(2..4).is_some() => (4, hex(2..4).map_or(Decoded::Itself, letter)),
+        [b'\\', b'n' | b'r' | b't' | b'b' | b'f', ..] => (2, Decoded::Nothing),
+        [b'\\', escaped @ (b'\\' | b'/' | b'"' | b'\''), ..] => (2, Decoded::Byte(*escaped)),
+        [b'&', ..] => reference_at(bytes).unwrap_or((1, Decoded::Itself)),
+        [byte, ..] if byte.is_ascii_control() => (1, Decoded::Nothing),
         // U+200B to U+200F, U+2028 to U+202F, U+2060 to U+206F; U+FEFF; U+00AD.
         [0xe2, 0x80, 0x8b..=0x8f | 0xa8..=0xaf, ..]
         | [0xe2, 0x81, 0xa0..=0xaf, ..]
-        | [0xef, 0xbb, 0xbf, ..] => (3, Meant::Nothing),
-        [0xc2, 0xad, ..] => (2, Meant::Nothing),
-        _ => (1, Meant::Itself),
+        | [0xef, 0xbb, 0xbf, ..] => (3, Decoded::Nothing),
+        [0xc2, 0xad, ..] => (2, Decoded::Nothing),
+        _ => (1, Decoded::Itself),
     }
 }
 
 /// HTML's `&#45;`, `&#x2d;`, `&amp;` and the like.
-fn reference_at(bytes: &[u8]) -> Option<(usize, Meant)> {
+fn reference_at(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let end = bytes.iter().take(10).position(|byte| *byte == b';')?;
     let name = std::str::from_utf8(&bytes[1..end]).ok()?;
     let code = match name {
@@ -151,5 +151,5 @@ fn reference_at(bytes: &[u8]) -> Option<(usize, Meant)> {
             digits => digits.parse().ok()?,
         },
     };
-    Some((end + 1, Meant::Letter(char::from_u32(code)?)))
+    Some((end + 1, Decoded::Letter(char::from_u32(code)?)))
 }

@@ -52,11 +52,11 @@ async fn concurrent_requests_never_exceed_the_limit_across_gateways() {
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
     let limits = KeyLimits { concurrent_requests: Some(5), ..KeyLimits::default() };
     let (running, granted) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let mut asking = JoinSet::new();
+    let mut requests = JoinSet::new();
     for client in 0..32 {
         let (node, limits) = (Arc::clone(&nodes[client % 2]), limits);
         let (running, granted) = (Arc::clone(&running), Arc::clone(&granted));
-        asking.spawn(async move {
+        requests.spawn(async move {
             let key: Arc<str> = "k".into();
             for _ in 0..30 {
                 let place = node.place(&key);
@@ -75,7 +75,7 @@ async fn concurrent_requests_never_exceed_the_limit_across_gateways() {
             }
         });
     }
-    asking.join_all().await;
+    requests.join_all().await;
     assert!(granted.load(Ordering::SeqCst) >= 5);
     // In the end, all slots are free.
     let free = || redis.command("ZCARD gatewright:{k}:places") == ":0\r\n";
@@ -292,9 +292,9 @@ async fn slowed(redis: &Redis, delay: Arc<AtomicU64>) -> CountersUrl {
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let server = TcpStream::connect(("127.0.0.1", port)).await.expect("the server");
-            let (mut asked, mut answers) = client.into_split();
-            let (mut answered, mut asks) = server.into_split();
-            tokio::spawn(async move { tokio::io::copy(&mut asked, &mut asks).await });
+            let (mut requests, mut answers) = client.into_split();
+            let (mut answered, mut server_input) = server.into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut requests, &mut server_input).await });
             let delay = Arc::clone(&delay);
             tokio::spawn(async move {
                 let mut bytes = vec![0; 4096];

@@ -25,8 +25,8 @@ pub(super) fn create(call: &Call, budget: &Budget) -> Result<Response, ApiError>
 
 /// The answer to a valid request. `longest`: the length of the model's vectors.
 fn answer(request: &Value, longest: usize, budget: &Budget) -> Result<Value, BudgetExceeded> {
-    let asked = integer(&request["dimensions"]).and_then(|asked| usize::try_from(asked).ok());
-    let length = asked.map_or(longest, |asked| asked.min(longest));
+    let requested = integer(&request["dimensions"]).and_then(|requested| usize::try_from(requested).ok());
+    let length = requested.map_or(longest, |requested| requested.min(longest));
     let in_base64 = request["encoding_format"] == "base64";
     let input = &request["input"];
     let inputs = if is_one(input) { std::slice::from_ref(input) } else { list(input).as_slice() };

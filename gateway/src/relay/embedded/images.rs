@@ -63,7 +63,7 @@ pub(super) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
     Ok(json_response(&json!({ "created": unix_seconds(), "data": data })))
 }
 
-/// Draws images one after the other while somebody waits for them.
+/// Draws images one after the other while the client waits for them.
 fn pictures(
     count: u32,
     budget: &Budget,

@@ -91,7 +91,7 @@ impl AnswerForm for EmbeddingForm {
         let entries = listed.iter().map(|item| Entry::read(item)).collect::<Result<Vec<_>, _>>()?;
         let entries = self.in_order(entries)?;
         take(share, self.room(size, &entries))?;
-        if entries.iter().enumerate().all(|(index, entry)| self.is_as_wanted(entry, index)) {
+        if entries.iter().enumerate().all(|(index, entry)| self.conforms(entry, index)) {
             return Ok(None);
         }
         Ok(Some(self.list_of(&entries)?))
@@ -157,7 +157,7 @@ impl EmbeddingForm {
         Ok(entries)
     }
 
-    fn is_as_wanted(&self, entry: &Entry<'_>, index: usize) -> bool {
+    fn conforms(&self, entry: &Entry<'_>, index: usize) -> bool {
         entry.is_whole && entry.index == Some(index) && is_base64(entry.vector) == self.base64
     }
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_as_wanted_keeps_its_bytes_but_for_the_model() {
+    fn conforming_answer_keeps_its_bytes_except_the_model() {
         let document = "{ \"object\":\"list\", \"data\":[{\"object\":\"embedding\",\"embedding\":[ 1.50, -2e-3],\
                         \"index\":0,\"x\":1}],\"model\" : \"theirs\",\"id\":\"e1\",\
                         \"usage\":{\"prompt_tokens\":4,\"total_tokens\":4}}\n";
@@ -330,13 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn more_vectors_and_numbers_than_anybody_wants_are_not_collected() {
+    fn surplus_vectors_and_numbers_are_not_collected() {
         let flood = format!(r#"{{"data":[1{}]}}"#, ",1".repeat(1_000_000));
-        let said = passed(Protocol::Chat, (1, false), &flood).expect_err("a flood");
-        assert!(said.contains("not a list of 1 embeddings"), "{said}");
+        let error = passed(Protocol::Chat, (1, false), &flood).expect_err("a flood");
+        assert!(error.contains("not a list of 1 embeddings"), "{error}");
         let flood = format!(r#"{{"embeddings":[1{}]}}"#, ",1".repeat(1_000_000));
-        let said = passed(Protocol::Native, (1, false), &flood).expect_err("a flood");
-        assert!(said.contains("not a list of 1"), "{said}");
+        let error = passed(Protocol::Native, (1, false), &flood).expect_err("a flood");
+        assert!(error.contains("not a list of 1"), "{error}");
         let numbers = |count: usize| format!("[0{}]", ",0".repeat(count - 1));
         let of = |vector: &str| format!(r#"{{"data":[{{"embedding":{vector}}}]}}"#);
         assert!(passed(Protocol::Chat, (1, true), &of(&numbers(MAX_NUMBERS))).is_ok());
@@ -388,11 +388,11 @@ mod tests {
             assert!(passed(Protocol::Chat, (1, false), document).is_err(), "{document}");
         }
         let one = r#"{"embedding":{"values":[1]}}"#;
-        let said = passed(Protocol::Native, (2, false), one).expect_err("one is missing");
-        assert!(said.contains("has 1 embeddings for 2 inputs"), "{said}");
+        let error = passed(Protocol::Native, (2, false), one).expect_err("one is missing");
+        assert!(error.contains("has 1 embeddings for 2 inputs"), "{error}");
         for from in [Protocol::Chat, Protocol::Native] {
-            let said = passed(from, (1, false), r#"{"error":{"message":"no vectors today"}}"#);
-            assert_eq!(said, Err("no vectors today".to_owned()), "{from:?}");
+            let error = passed(from, (1, false), r#"{"error":{"message":"no vectors today"}}"#);
+            assert_eq!(error, Err("no vectors today".to_owned()), "{from:?}");
         }
     }
 }

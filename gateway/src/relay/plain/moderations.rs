@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_as_wanted_keeps_its_bytes_but_for_the_model() {
+    fn conforming_answer_keeps_its_bytes_except_the_model() {
         let document = "{ \"id\":\"m1\",\"model\" : \"theirs\", \"results\":[{\"flagged\":true,\
                         \"categories\":{\"violence\":true,\"hate\":false},\"category_scores\":{\"violence\":9.50e-1},\
                         \"category_applied_input_types\":{\"violence\":[\"text\"]},\"future\":1}]}\n";
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn answer_without_a_verdict_for_each_input_is_an_error() {
         let whole = r#"{"flagged":false,"categories":{}}"#;
-        for (results, said) in [
+        for (results, expected) in [
             ("", "has 0 verdicts for 2 inputs"),
             (whole, "has 1 verdicts for 2 inputs"),
             (&format!("{whole},{whole},{whole}"), "not a list of 2 verdicts"),
@@ -240,10 +240,10 @@ mod tests {
             ),
         ] {
             let document = format!(r#"{{"results":[{results}]}}"#);
-            let told = pass(Protocol::Chat, &of(2), &document).expect_err(results);
-            assert!(told.contains(said), "{results}: {told}");
+            let error = pass(Protocol::Chat, &of(2), &document).expect_err(results);
+            assert!(error.contains(expected), "{results}: {error}");
         }
-        let told = pass(Protocol::Chat, &of(1), r#"{"error":{"message":"no verdicts today"}}"#);
-        assert_eq!(told, Err("no verdicts today".to_owned()));
+        let error = pass(Protocol::Chat, &of(1), r#"{"error":{"message":"no verdicts today"}}"#);
+        assert_eq!(error, Err("no verdicts today".to_owned()));
     }
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_as_wanted_keeps_its_bytes_but_for_the_model() {
+    fn conforming_answer_keeps_its_bytes_except_the_model() {
         let document = "{ \"id\":\"x\", \"results\":[{\"index\":1,\"relevance_score\":9.50e-1,\"future\":1},\
                         {\"index\":0,\"relevance_score\":-2}],\"model\" : \"theirs\",\"meta\":{},\
                         \"usage\":{\"prompt_tokens\":4,\"total_tokens\":4}}\n";
@@ -250,7 +250,7 @@ mod tests {
                 None,
             ),
         ] {
-            let (answer, told) = value(&of(2), document);
+            let (answer, reported_tokens) = value(&of(2), document);
             let tokens = input.unwrap_or(9);
             assert_eq!(
                 (&answer["results"], &answer["id"], &answer["model"]),
@@ -261,7 +261,7 @@ mod tests {
                 json!({ "prompt_tokens": tokens, "total_tokens": tokens }),
                 "{document}"
             );
-            assert_eq!(told, input, "{document}");
+            assert_eq!(reported_tokens, input, "{document}");
         }
     }
 
@@ -291,7 +291,7 @@ mod tests {
     fn answer_that_ranks_nothing_or_something_else_is_an_error() {
         let of_results = |results: &str| format!(r#"{{"results":[{results}]}}"#);
         let first = r#"{"index":0,"relevance_score":1}"#;
-        for (results, said) in [
+        for (results, expected) in [
             ("", "has 0 results instead of 2"),
             (first, "has 1 results instead of 2"),
             (&format!("{first},{first}"), "ranks document 0 twice"),
@@ -305,8 +305,8 @@ mod tests {
             (&format!("{first},{{\"index\":1,\"relevance_score\":NaN}}"), "is not a JSON object"),
             (&format!("{first},7"), "is not an object"),
         ] {
-            let told = refused(&of(2), &of_results(results));
-            assert!(told.contains(said), "{results}: {told}");
+            let error = refused(&of(2), &of_results(results));
+            assert!(error.contains(expected), "{results}: {error}");
         }
         for document in ["", "<html>", "[]", "{}", r#"{"results":{}}"#, r#"{"results":null}"#] {
             refused(&of(1), document);

@@ -10,10 +10,10 @@ use super::{AfterFlush, Stream, WaitResult};
 
 impl Stream {
     /// Waits for the first event; meanwhile, the caller sends keep-alives to the client. Errors: the upstream failed before its
-    /// first event, so failover is possible. An upstream that sends keep-alives itself counts as begun after a while: it is
+    /// first event, so failover is possible. An upstream that sends keep-alives itself counts as started after a while: it is
     /// working. Of its keep-alives the client gets the latest, so that they don't pile up.
     pub(crate) async fn begin(&mut self) -> Result<(), AttemptFailure> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let (packet, ended) = match self.wait(self.idle_timeout).await {
                 WaitResult::Packet(packet) => (packet, false),
@@ -50,7 +50,7 @@ impl Stream {
                     return Ok(());
                 }
                 (true, None) => return Ok(()),
-                (false, None) if begun.elapsed() >= self.keep_alive => {
+                (false, None) if started.elapsed() >= self.keep_alive => {
                     self.out.extend_from_slice(self.events.framing().keep_alive());
                     return Ok(());
                 }

@@ -35,7 +35,7 @@ impl Stream {
         let Self { reader, events, out, share, .. } = self;
         let (mut taken, mut later) = (PacketResult::default(), Vec::new());
         // Before the buffer grows.
-        let memory = reader.memory_with(&packet) + out.capacity() + events.kept();
+        let memory = reader.memory_with(&packet) + out.capacity() + events.retained_bytes();
         if let Err(why) = share.hold(memory) {
             return (false, Some(AttemptFailure::no_room(why, &self.redactor)));
         }
@@ -119,13 +119,13 @@ struct OffloadedEvents {
     framing: Framing,
     usage: Option<Usage>,
     pieces: u64,
-    kept: usize,
+    retained_bytes: usize,
 }
 
 impl OffloadedEvents {
     fn of(events: &dyn EventProcessor) -> Self {
         let (usage, pieces) = (events.usage(), events.pieces());
-        Self { framing: events.framing(), usage, pieces, kept: events.kept() }
+        Self { framing: events.framing(), usage, pieces, retained_bytes: events.retained_bytes() }
     }
 }
 
@@ -138,7 +138,7 @@ impl EventProcessor for OffloadedEvents {
         false
     }
 
-    /// Nothing to write, and nobody to read it: the runtime is shutting down.
+    /// Nothing to write, and no reader: the runtime is shutting down.
     fn fail(&mut self, _: &Failure, _: &mut BytesMut) {}
 
     fn framing(&self) -> Framing {
@@ -157,7 +157,7 @@ impl EventProcessor for OffloadedEvents {
         self.pieces
     }
 
-    fn kept(&self) -> usize {
-        self.kept
+    fn retained_bytes(&self) -> usize {
+        self.retained_bytes
     }
 }

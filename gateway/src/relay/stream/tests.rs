@@ -26,7 +26,7 @@ async fn single_event_without_a_blank_line_is_a_response() {
     stream.begin().await.expect("an answer");
     let mut text = Vec::new();
     while let Some(bytes) = stream.next().await {
-        text.extend_from_slice(&bytes.expect("an upstream that is heard"));
+        text.extend_from_slice(&bytes.expect("an upstream that sends"));
     }
     assert_eq!(String::from_utf8(text).expect("text"), format!("{event}\n\ndata: [DONE]\n\n"));
     assert!(stream.complete);
@@ -39,7 +39,7 @@ async fn after_signs_of_life(mut stream: Stream) -> (usize, String) {
     stream.keep_alive = Duration::from_millis(10);
     let mut signs = 0;
     loop {
-        let bytes = stream.next().await.expect("more").expect("an upstream that is heard");
+        let bytes = stream.next().await.expect("more").expect("an upstream that sends");
         if bytes != Framing::Events.keep_alive() {
             return (signs, String::from_utf8(bytes.to_vec()).expect("text"));
         }
@@ -68,7 +68,7 @@ async fn silence_before_the_first_event_is_a_retryable_failure() {
 }
 
 #[tokio::test]
-async fn upstream_that_only_sends_comments_has_begun_after_a_while() {
+async fn upstream_that_only_sends_comments_counts_as_started_after_a_while() {
     let comments = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Some((Ok::<_, Infallible>(Bytes::from_static(b": at work\n\n")), ()))
@@ -76,7 +76,7 @@ async fn upstream_that_only_sends_comments_has_begun_after_a_while() {
     let mut stream = stream_of(Body::from_stream(comments));
     stream.keep_alive = Duration::from_millis(10);
     stream.begin().await.expect("an upstream at work");
-    let bytes = stream.next().await.expect("more").expect("an upstream that is heard");
+    let bytes = stream.next().await.expect("more").expect("an upstream that sends");
     assert!(bytes.starts_with(b": at work\n\n") && bytes.ends_with(Framing::Events.keep_alive()));
 }
 
@@ -143,13 +143,13 @@ async fn long_event_is_parsed_in_the_blocking_pool_in_order() {
         let waiting = tokio::time::timeout(Duration::from_millis(50), &mut next).await;
         assert!(waiting.is_err(), "the event was parsed immediately");
         drop(leave);
-        let mut text = next.await.expect("more").expect("an upstream that is heard").to_vec();
+        let mut text = next.await.expect("more").expect("an upstream that sends").to_vec();
         while let Some(bytes) = stream.next().await {
-            text.extend_from_slice(&bytes.expect("an upstream that is heard"));
+            text.extend_from_slice(&bytes.expect("an upstream that sends"));
         }
         busy.await.expect("no panic").expect("done");
         let text = String::from_utf8(text).expect("text");
-        let places = ["first", "xxx", "last"].map(|word| text.find(word).expect("told"));
+        let places = ["first", "xxx", "last"].map(|word| text.find(word).expect("relayed"));
         assert!(places.is_sorted() && stream.complete);
     }
 }

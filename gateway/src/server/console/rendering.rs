@@ -16,10 +16,10 @@ pub(super) struct RenderRequest {
 }
 
 /// The response, as JSON: the page, or the verdict for each invalid document.
-pub(super) fn rendered(asked: &RenderRequest) -> Vec<u8> {
+pub(super) fn rendered(request: &RenderRequest) -> Vec<u8> {
     let validator = Validator::builder().own_names(true).build();
     let read = |document: &str| -> Result<Report, Box<Outcome>> { validator.read(document.as_bytes()) };
-    let answer = match (read(&asked.report), asked.before.as_deref().map(read)) {
+    let answer = match (read(&request.report), request.before.as_deref().map(read)) {
         (Ok(report), None) => json!({ "html": html(&report, &[]) }),
         (Ok(report), Some(Ok(before))) => {
             json!({ "html": Diff::of(&before, &report, Thresholds::default()).to_html() })

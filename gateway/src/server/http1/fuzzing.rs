@@ -21,14 +21,14 @@ use crate::wire::Response;
 ///
 /// # Panics
 /// If the connection waits for something even though all bytes have arrived.
-pub fn asked(sent: &[u8], packet: usize) -> Vec<String> {
-    let asked = RecordingService::default();
+pub fn received_requests(sent: &[u8], packet: usize) -> Vec<String> {
+    let service = RecordingService::default();
     let socket = Packets { rest: sent.to_vec(), packet: packet.max(1) };
     let settings = Settings { header_timeout: Duration::MAX, draining: CancellationToken::new() };
-    let served = serve(socket, asked.clone(), Client::default(), settings);
+    let served = serve(socket, service.clone(), Client::default(), settings);
     // It may end with an error.
     _ = served.now_or_never().expect("all bytes are there");
-    std::mem::take(&mut asked.0.lock().expect("no panic"))
+    std::mem::take(&mut service.0.lock().expect("no panic"))
 }
 
 #[derive(Clone, Default)]

@@ -84,7 +84,7 @@ impl HeadError {
 /// A request whose body has not been read.
 pub(super) struct Head {
     pub(super) request: Parts,
-    pub(super) asked: ReplyContext,
+    pub(super) reply_context: ReplyContext,
     pub(super) body: Framing,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub(super) waits: bool,
@@ -128,8 +128,8 @@ pub(super) fn read(head: &Bytes) -> Result<Head, HeadError> {
         (Some(value), None) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => true,
         _ => return Err(HeadError::Expectation),
     };
-    let asked = ReplyContext { is_head: request.method == Method::HEAD, is_old, lasts };
-    Ok(Head { request, asked, body, waits })
+    let reply_context = ReplyContext { is_head: request.method == Method::HEAD, is_old, lasts };
+    Ok(Head { request, reply_context, body, waits })
 }
 
 /// This server doesn't distinguish hosts, but a proxy in front may, and both must interpret the request the

@@ -31,8 +31,8 @@ impl Service for Scripted {
                 Err(error) => format!("error: {error}").into(),
             }
         };
-        let asked = format!("{} {path} {}", head.method, String::from_utf8_lossy(&body));
-        self.0.lock().expect("no panic").push(asked);
+        let received = format!("{} {path} {}", head.method, String::from_utf8_lossy(&body));
+        self.0.lock().expect("no panic").push(received);
         let pieces = |pieces: &[&'static [u8]]| {
             Body::from_stream(stream::iter(
                 pieces.iter().map(|piece| Ok::<_, io::Error>(*piece)).collect::<Vec<_>>(),
@@ -71,7 +71,7 @@ fn start(settings: Settings) -> (DuplexStream, Scripted, tokio::task::JoinHandle
 }
 
 /// The server's output for these packets until it closes the connection; the requests received; how it ended.
-async fn said(packets: &[&[u8]]) -> (String, Vec<String>, bool) {
+async fn exchange(packets: &[&[u8]]) -> (String, Vec<String>, bool) {
     let (mut client, service, served) = start(settings());
     for packet in packets {
         // The server may have closed the connection before.
@@ -79,11 +79,11 @@ async fn said(packets: &[&[u8]]) -> (String, Vec<String>, bool) {
         tokio::task::yield_now().await;
     }
     _ = client.shutdown().await;
-    let mut said = Vec::new();
-    client.read_to_end(&mut said).await.expect("read");
+    let mut output = Vec::new();
+    client.read_to_end(&mut output).await.expect("read");
     let ended = served.await.expect("no panic").is_ok();
-    let asked = service.0.lock().expect("no panic").clone();
-    (String::from_utf8_lossy(&said).into_owned(), asked, ended)
+    let received = service.0.lock().expect("no panic").clone();
+    (String::from_utf8_lossy(&output).into_owned(), received, ended)
 }
 
 fn post(path: &str, body: &str) -> String {
@@ -91,8 +91,8 @@ fn post(path: &str, body: &str) -> String {
 }
 
 /// Without the date and id headers, which vary.
-fn plain(said: &str) -> String {
-    said.split_inclusive("\r\n")
+fn plain(text: &str) -> String {
+    text.split_inclusive("\r\n")
         .filter(|line| !line.starts_with("date: ") && !line.starts_with("x-request-id"))
         .collect()
 }
@@ -100,36 +100,39 @@ fn plain(said: &str) -> String {
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
     let sent = [post("/a", "1"), "\r\n".to_owned(), post("/b", "22"), post("/c", "")].concat();
-    let (said, asked, ended) = said(&[sent.as_bytes()]).await;
-    assert_eq!(asked, ["POST /a 1", "POST /b 22", "POST /c "]);
+    let (output, received, ended) = exchange(&[sent.as_bytes()]).await;
+    assert_eq!(received, ["POST /a 1", "POST /b 22", "POST /c "]);
     let answer = |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    assert_eq!(plain(&said), [answer("1"), answer("22"), answer("")].concat());
-    assert!(ended && said.matches("\r\ndate: ").count() == 3, "{said}");
+    assert_eq!(plain(&output), [answer("1"), answer("22"), answer("")].concat());
+    assert!(ended && output.matches("\r\ndate: ").count() == 3, "{output}");
 }
 
 #[tokio::test]
 async fn streamed_body_is_chunked_or_delimited_by_close() {
-    let (said, ..) = said(&[
+    let (output, ..) = exchange(&[
         b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
     ])
     .await;
     let long = "x".repeat(20_000);
     let chunks = format!("3\r\none\r\n4e20\r\n{long}\r\n3\r\ntwo\r\n0\r\n\r\n");
-    assert!(said.contains(&format!("transfer-encoding: chunked\r\n\r\n{chunks}HTTP/1.1 200 OK")), "{said}");
-    assert!(said.ends_with("connection: close\r\n\r\n"), "{said}");
-    let (said, ..) = self::said(&[b"GET /stream HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"]).await;
-    assert!(said.ends_with(&format!("connection: close\r\n\r\none{long}two")), "{said}");
-    let (said, asked, _) =
-        self::said(&[b"GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\nGET /b HTTP/1.0\r\n\r\n"]).await;
-    assert_eq!((asked.len(), said.matches("connection: keep-alive").count()), (2, 1), "{said}");
+    assert!(
+        output.contains(&format!("transfer-encoding: chunked\r\n\r\n{chunks}HTTP/1.1 200 OK")),
+        "{output}"
+    );
+    assert!(output.ends_with("connection: close\r\n\r\n"), "{output}");
+    let (output, ..) = exchange(&[b"GET /stream HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"]).await;
+    assert!(output.ends_with(&format!("connection: close\r\n\r\none{long}two")), "{output}");
+    let (output, received, _) =
+        exchange(&[b"GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\nGET /b HTTP/1.0\r\n\r\n"]).await;
+    assert_eq!((received.len(), output.matches("connection: keep-alive").count()), (2, 1), "{output}");
 }
 
 #[tokio::test]
 async fn bodiless_responses_have_no_body() {
     let sent = b"HEAD /long HTTP/1.1\r\nhost: x\r\n\r\nGET /nothing HTTP/1.1\r\nhost: x\r\n\r\nHEAD /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /empty HTTP/1.1\r\nhost: x\r\n\r\n";
-    let (said, ..) = said(&[sent]).await;
+    let (output, ..) = exchange(&[sent]).await;
     assert_eq!(
-        plain(&said),
+        plain(&output),
         "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\
          HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
     );
@@ -140,26 +143,26 @@ async fn continue_is_sent_when_the_client_expects_it() {
     let (mut client, ..) = start(settings());
     let head = "POST /a HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
     client.write_all(head.as_bytes()).await.expect("sent");
-    let mut asked = vec![0; wire::CONTINUE.len()];
-    client.read_exact(&mut asked).await.expect("read");
-    assert_eq!(asked, wire::CONTINUE);
+    let mut interim = vec![0; wire::CONTINUE.len()];
+    client.read_exact(&mut interim).await.expect("read");
+    assert_eq!(interim, wire::CONTINUE);
     client.write_all(b"ok").await.expect("sent");
     client.shutdown().await.expect("half closed");
-    let mut said = String::new();
-    client.read_to_string(&mut said).await.expect("read");
-    assert!(said.ends_with("\r\n\r\nok"), "{said}");
+    let mut output = String::new();
+    client.read_to_string(&mut output).await.expect("read");
+    assert!(output.ends_with("\r\n\r\nok"), "{output}");
     // This one's body is not read.
-    let (said, ..) = self::said(&[head.replace("/a", "/unread").as_bytes()]).await;
-    assert!(said.starts_with("HTTP/1.1 200 OK") && said.contains("connection: close"), "{said}");
+    let (output, ..) = exchange(&[head.replace("/a", "/unread").as_bytes()]).await;
+    assert!(output.starts_with("HTTP/1.1 200 OK") && output.contains("connection: close"), "{output}");
 }
 
 #[tokio::test]
 async fn response_of_the_wrong_length_closes_the_connection() {
     for (path, body) in [("/short", "12345"), ("/over", "123")] {
         let sent = [post(path, ""), post("/a", "")].concat();
-        let (said, asked, ended) = said(&[sent.as_bytes()]).await;
-        assert!(said.ends_with(&format!("\r\n\r\n{body}")), "{said}");
-        assert!(asked.len() == 1 && !ended, "{asked:?}");
+        let (output, received, ended) = exchange(&[sent.as_bytes()]).await;
+        assert!(output.ends_with(&format!("\r\n\r\n{body}")), "{output}");
+        assert!(received.len() == 1 && !ended, "{received:?}");
     }
 }
 
@@ -167,22 +170,22 @@ async fn response_of_the_wrong_length_closes_the_connection() {
 async fn unread_request_body_closes_the_connection() {
     let sent = ["POST /unread HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)]
         .concat();
-    let (said, asked, _) = said(&[sent.as_bytes()]).await;
-    assert!(said.contains("connection: close") && asked.len() == 1, "{said}");
+    let (output, received, _) = exchange(&[sent.as_bytes()]).await;
+    assert!(output.contains("connection: close") && received.len() == 1, "{output}");
 }
 
 #[tokio::test]
 async fn ambiguous_content_length_is_rejected() {
-    for told in [
+    for headers in [
         "content-length: 1\r\ncontent-length: 2",
         "content-length: +1",
         "content-length: 1\r\ntransfer-encoding: chunked",
         "transfer-encoding: gzip, chunked",
         "transfer-encoding: chunked, chunked",
     ] {
-        let (said, asked, _) =
-            said(&[format!("POST /a HTTP/1.1\r\nhost: x\r\n{told}\r\n\r\n").as_bytes()]).await;
-        assert!(said.starts_with("HTTP/1.1 400 ") && asked.is_empty(), "{told}: {said}");
+        let (output, received, _) =
+            exchange(&[format!("POST /a HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()]).await;
+        assert!(output.starts_with("HTTP/1.1 400 ") && received.is_empty(), "{headers}: {output}");
     }
 }
 
@@ -200,8 +203,8 @@ async fn oversized_request_line_and_headers_have_distinct_statuses() {
         (format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", headers(99, 1000)), 200),
         ("GET / HTTP/2.0\r\n\r\n".to_owned(), 400),
     ] {
-        let (said, ..) = said(&[head.as_bytes()]).await;
-        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {said}");
+        let (output, ..) = exchange(&[head.as_bytes()]).await;
+        assert!(output.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {output}");
     }
 }
 
@@ -229,8 +232,8 @@ async fn header_timeout_restarts_with_each_request_not_each_byte() {
 async fn single_leading_empty_line_is_accepted() {
     for (lines, status) in [("\r\n", 200), ("\n", 200), ("\r\n\r\n", 400), ("\n\n\n", 400)] {
         let sent = format!("{lines}{}", post("/a", "1"));
-        let (said, ..) = said(&[sent.as_bytes()]).await;
-        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{lines:?}: {said}");
+        let (output, ..) = exchange(&[sent.as_bytes()]).await;
+        assert!(output.starts_with(&format!("HTTP/1.1 {status} ")), "{lines:?}: {output}");
     }
 }
 
@@ -249,12 +252,13 @@ async fn exactly_one_valid_host_is_required() {
         ("host: [::1]:8080\r\n", 200),
     ] {
         for target in ["/", "http://b.example/"] {
-            let (said, _, _) = said(&[format!("GET {target} HTTP/1.1\r\n{hosts}\r\n").as_bytes()]).await;
-            assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {said}");
+            let (output, _, _) =
+                exchange(&[format!("GET {target} HTTP/1.1\r\n{hosts}\r\n").as_bytes()]).await;
+            assert!(output.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {output}");
         }
     }
-    let (said, _, _) = said(&[b"GET / HTTP/1.0\r\n\r\n"]).await;
-    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    let (output, _, _) = exchange(&[b"GET / HTTP/1.0\r\n\r\n"]).await;
+    assert!(output.starts_with("HTTP/1.1 200 "), "{output}");
 }
 
 /// RFC 9110, section 10.1.1.
@@ -263,16 +267,16 @@ async fn unknown_expectation_is_rejected() {
     for expected in ["expect: a-gift\r\n", "expect: 100-continue\r\nexpect: 100-continue\r\n", "expect:\r\n"]
     {
         let head = format!("POST / HTTP/1.1\r\nhost: x\r\n{expected}content-length: 2\r\n\r\nok");
-        let (said, asked, _) = said(&[head.as_bytes()]).await;
-        assert!(said.starts_with("HTTP/1.1 417 ") && asked.is_empty(), "{expected:?}: {said}");
+        let (output, received, _) = exchange(&[head.as_bytes()]).await;
+        assert!(output.starts_with("HTTP/1.1 417 ") && received.is_empty(), "{expected:?}: {output}");
     }
 }
 
 #[tokio::test]
 async fn tls_client_hello_gets_a_plain_http_error() {
-    let (said, asked, _) = said(&[&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]]).await;
-    assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("serves plain HTTP"), "{said}");
-    assert!(asked.is_empty());
+    let (output, received, _) = exchange(&[&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]]).await;
+    assert!(output.starts_with("HTTP/1.1 400 ") && output.contains("serves plain HTTP"), "{output}");
+    assert!(received.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,9 +332,9 @@ async fn draining_closes_a_connection_after_its_current_request() {
     idles.await.expect("no panic").expect("no failure");
     assert_eq!(idle.read(&mut [0]).await.expect("read"), 0);
     started.write_all(b"nt-length: 2\r\n\r\nok").await.expect("sent");
-    let mut said = String::new();
-    started.read_to_string(&mut said).await.expect("read");
-    assert!(said.contains("connection: close\r\n") && said.ends_with("ok"), "{said}");
+    let mut output = String::new();
+    started.read_to_string(&mut output).await.expect("read");
+    assert!(output.contains("connection: close\r\n") && output.ends_with("ok"), "{output}");
     works.await.expect("no panic").expect("no failure");
 }
 
@@ -338,8 +342,8 @@ async fn draining_closes_a_connection_after_its_current_request() {
 async fn long_body_is_read_completely() {
     for length in [1, 16 * 1024 - 1, 16 * 1024 + 1, 300_000] {
         let body = "z".repeat(length);
-        let (said, ..) = said(&[post("/a", &body).as_bytes()]).await;
-        assert!(said.ends_with(&format!("\r\n\r\n{body}")), "{length}");
+        let (output, ..) = exchange(&[post("/a", &body).as_bytes()]).await;
+        assert!(output.ends_with(&format!("\r\n\r\n{body}")), "{length}");
     }
 }
 
@@ -363,10 +367,10 @@ proptest! {
         cuts.sort_unstable();
         let packets: Vec<&[u8]> = cuts.windows(2).map(|cut| &sent.as_bytes()[cut[0]..cut[1]]).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let (whole, asked, _) = runtime.block_on(said(&[sent.as_bytes()]));
-        let (cut, asked_cut, _) = runtime.block_on(said(&packets));
+        let (whole, received, _) = runtime.block_on(exchange(&[sent.as_bytes()]));
+        let (cut, received_cut, _) = runtime.block_on(exchange(&packets));
         prop_assert_eq!(plain(&whole), plain(&cut));
-        prop_assert_eq!(asked, asked_cut);
+        prop_assert_eq!(received, received_cut);
     }
 }
 

@@ -124,9 +124,9 @@ impl<S> Wire<S> {
         self.has_skipped = false;
         Some(match head::read(&head) {
             Err(why) => Next::Unreadable(why),
-            Ok(Head { request, asked, body, waits }) => {
+            Ok(Head { request, reply_context, body, waits }) => {
                 (self.body, self.waits) = (body, waits);
-                Next::Request(Box::new((request, asked)))
+                Next::Request(Box::new((request, reply_context)))
             }
         })
     }
@@ -134,7 +134,7 @@ impl<S> Wire<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// The next request. `drained` resolves when no further ones are accepted, except one whose head has
-    /// begun.
+    /// started.
     pub(super) fn poll_next(
         &mut self,
         context: &mut Context<'_>,

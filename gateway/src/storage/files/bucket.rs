@@ -67,9 +67,9 @@ impl HttpService for BoundedService {
         Self: 'a,
     {
         let changes = !request.method().is_safe();
-        // A list is asked for in the query.
+        // A list is requested in the query.
         let wants_file = request.method() == Method::GET && request.uri().query().is_none();
-        let asking = async move {
+        let request_sent = async move {
             if changes {
                 crash::point();
             }
@@ -81,11 +81,11 @@ impl HttpService for BoundedService {
             let is_file = wants_file && response.status().is_success();
             Ok(if is_file { response } else { response.map(bounded) })
         };
-        asking.boxed()
+        request_sent.boxed()
     }
 }
 
-/// Ends a body with an error where it becomes too large. Whoever collects it reserves the length that its header claims.
+/// Ends a body with an error where it becomes too large. Its reader reserves the length that its header claims.
 fn bounded(body: HttpResponseBody) -> HttpResponseBody {
     let body = Limited::new(body, MAX_WHOLE);
     HttpResponseBody::new(body.map_err(|error| HttpError::new(HttpErrorKind::Decode, UnreadBody(error))))

@@ -74,7 +74,7 @@ impl Contents {
         Ok(Self { store, folder: None })
     }
 
-    /// Errors: the folder is missing. A write would then create a new one, accessible to everybody.
+    /// Errors: the folder is missing. A write would then create a new one, accessible to every user.
     async fn in_place(&self) -> Result<(), FileError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         match tokio::fs::metadata(folder).await {
@@ -128,7 +128,7 @@ impl Contents {
         }
     }
 
-    /// All files. Anything without a valid file name belongs to somebody else.
+    /// All files. Anything without a valid file name is not ours.
     pub(super) fn list(&self) -> BoxStream<'static, Result<FileEntry, FileError>> {
         let found = self.store.list(None).try_filter_map(async |meta| {
             let name = meta.location.as_ref().parse().ok();

@@ -23,7 +23,7 @@ async fn on_a_small_disk() {
     let disk = folder.path().join("files");
     mount(&disk, "256k");
     let files = in_folder(folder.path(), 100 * 1024 * 1024);
-    let kept = keep(&files, "key", &[1_000]).await.expect("room");
+    let saved = keep(&files, "key", &[1_000]).await.expect("room");
     keep_for(&files, "key", &[10], Duration::ZERO).await.expect("room");
     let before = names(folder.path());
     let nothing_else_stays = async || {
@@ -36,7 +36,7 @@ async fn on_a_small_disk() {
     is_full(keep(&files, "key", &[1_000, 300_000]).await.expect_err("a full disk"), folder.path());
     nothing_else_stays().await;
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
-    let mut file = room.write(FileKind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("started");
     let piece = vec![7; 1024 * 1024];
     let mut written = Ok(());
     while written.is_ok() {
@@ -49,7 +49,7 @@ async fn on_a_small_disk() {
     // May take several attempts: the disk has room again only once a write in progress has ended, too.
     let more = loop {
         match keep(&files, "key", &[1_000]).await {
-            Ok(kept) => break kept,
+            Ok(saved) => break saved,
             Err(_) => tokio::task::yield_now().await,
         }
     };
@@ -58,7 +58,7 @@ async fn on_a_small_disk() {
     make_read_only(&disk);
     let refused = keep(&files, "key", &[10]).await.expect_err("read-only");
     assert_eq!(refusal(refused), (503, Some(30)));
-    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 1_000]));
+    assert_eq!(served(&files, &saved[0]).await, Ok(vec![7; 1_000]));
     // A file that can't be removed still takes up space.
     assert_eq!(files.remove_expired().await.expect("a store"), 0);
 }

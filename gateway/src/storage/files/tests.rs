@@ -95,10 +95,10 @@ fn age(file: &Path, age: Duration) {
 async fn files_and_their_urls_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = in_folder(folder.path(), 100);
-    let kept = keep(&first, "key", &[3, 4]).await.expect("room");
-    let address = first.address(&kept[1]);
+    let saved = keep(&first, "key", &[3, 4]).await.expect("room");
+    let address = first.address(&saved[1]);
     // As tasks store it.
-    let stored = serde_json::to_string(&kept[1]).expect("JSON");
+    let stored = serde_json::to_string(&saved[1]).expect("JSON");
     drop(first);
     let second = in_folder(folder.path(), 100);
     let file: StoredFile = serde_json::from_str(&stored).expect("a file");
@@ -120,19 +120,19 @@ async fn expired_url_is_gone_even_if_the_file_exists() {
     // Section 8.
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1000);
-    let kept = keep_for(&files, "key", &[3], Duration::ZERO).await.expect("room");
+    let saved = keep_for(&files, "key", &[3], Duration::ZERO).await.expect("room");
     assert_eq!(names(folder.path()).len(), 1);
-    assert_eq!(served(&files, &kept[0]).await, Err(410));
+    assert_eq!(served(&files, &saved[0]).await, Err(410));
 }
 
 #[tokio::test]
 async fn files_are_not_evicted_before_expiry_and_refusals_have_retry_after() {
     // Section 8: a URL is valid for its hour.
     let files = GeneratedFiles::in_memory(10);
-    let kept = keep(&files, "key", &[4, 4]).await.expect("room");
+    let saved = keep(&files, "key", &[4, 4]).await.expect("room");
     let refused = keep(&files, "key", &[3]).await.expect_err("no room");
     assert!(matches!(refusal(refused), (503, Some(1..=60))));
-    for file in &kept {
+    for file in &saved {
         assert_eq!(served(&files, file).await, Ok(vec![7; 4]));
     }
     let refused = keep(&files, "key", &[11]).await.expect_err("never");
@@ -144,8 +144,8 @@ async fn expired_files_free_their_space_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 10);
     keep_for(&files, "key", &[4, 4], Duration::ZERO).await.expect("room");
-    let kept = keep(&files, "key", &[8]).await.expect("room again");
-    assert_eq!(names(folder.path()), [kept[0].name.to_string()]);
+    let saved = keep(&files, "key", &[8]).await.expect("room again");
+    assert_eq!(names(folder.path()), [saved[0].name.to_string()]);
 }
 
 #[tokio::test]
@@ -185,9 +185,9 @@ async fn key_limit_holds_across_gateways_that_share_a_store() {
         drop(room);
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 4).await.err().expect("beyond its limit");
-        let told = "generated files of this API key use 17 of the 20 bytes that its limit file_bytes allows, and this \
+        let expected = "generated files of this API key use 17 of the 20 bytes that its limit file_bytes allows, and this \
                     needs about 4; files expire and free space in ";
-        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(refused.to_string().contains(expected), "{refused}");
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 21).await.err().expect("never");
         assert!(refused.to_string().ends_with("request less, or use a key with a larger limit"), "{refused}");
@@ -253,10 +253,10 @@ async fn concurrent_reservations_never_exceed_the_space() {
         let room = files.reserve(&owner, KeyFileQuota::ALL, 10).await.ok()?;
         room.keep(FileKind::Png, vec![vec![7; 10]], MINUTE).await.ok()
     });
-    let kept = futures_util::future::join_all(work).await.into_iter().flatten().count();
+    let saved = futures_util::future::join_all(work).await.into_iter().flatten().count();
     // A file counts twice while it is being recorded: that may reject one, but never lets too many in.
-    assert!((1..=10).contains(&kept), "{kept}");
-    assert_eq!((names(folder.path()).len(), files.promised()), (kept, (0, 0)));
+    assert!((1..=10).contains(&saved), "{saved}");
+    assert_eq!((names(folder.path()).len(), files.promised()), (saved, (0, 0)));
     while keep(&files, "key", &[10]).await.is_ok() {}
     assert_eq!(names(folder.path()).len(), 10);
 }
@@ -267,7 +267,7 @@ async fn file_is_visible_only_when_complete() {
     let files = in_folder(folder.path(), 100 * 1024 * 1024);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
     let piece = vec![7; 1024 * 1024];
-    let mut file = room.write(FileKind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("started");
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
@@ -277,13 +277,13 @@ async fn file_is_visible_only_when_complete() {
     while !names(folder.path()).is_empty() {
         tokio::task::yield_now().await;
     }
-    let mut file = room.write(FileKind::Mp4).await.expect("begun again");
+    let mut file = room.write(FileKind::Mp4).await.expect("started again");
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
-    let kept = file.finish(MINUTE, Instant::now()).await.expect("kept");
-    assert_eq!(names(folder.path()), [kept.name.to_string()]);
-    assert_eq!(served(&files, &kept).await.expect("a file").len(), 12 * piece.len());
+    let saved = file.finish(MINUTE, Instant::now()).await.expect("kept");
+    assert_eq!(names(folder.path()), [saved.name.to_string()]);
+    assert_eq!(served(&files, &saved).await.expect("a file").len(), 12 * piece.len());
     assert_eq!(files.promised(), (0, 0));
 }
 
@@ -293,11 +293,11 @@ async fn written_file_waits_for_an_unavailable_store() {
     let files = in_folder(folder.path(), 1_000);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
     let (database, away) = (folder.path().join("a.db"), folder.path().join("away"));
-    let mut file = room.write(FileKind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("started");
     file.put(&[7; 100]).await.expect("written");
     std::fs::rename(&database, &away).expect("taken");
     let deadline = Instant::now() + MINUTE;
-    let (kept, written) = tokio::join!(file.finish(MINUTE, deadline), async {
+    let (saved, written) = tokio::join!(file.finish(MINUTE, deadline), async {
         // Must be one listing: a file may appear between two.
         let written = loop {
             let there = names(folder.path());
@@ -310,13 +310,13 @@ async fn written_file_waits_for_an_unavailable_store() {
         std::fs::rename(&away, &database).expect("put back");
         written
     });
-    let kept = kept.expect("it is recorded");
-    assert_eq!(written, [kept.name.to_string()], "it is written once");
-    assert_eq!(served(&files, &kept).await.expect("a file").len(), 100);
+    let saved = saved.expect("it is recorded");
+    assert_eq!(written, [saved.name.to_string()], "it is written once");
+    assert_eq!(served(&files, &saved).await.expect("a file").len(), 100);
     // After the deadline, the caller gets an error.
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
     std::fs::rename(&database, &away).expect("taken");
-    let file = room.write(FileKind::Mp4).await.expect("begun");
+    let file = room.write(FileKind::Mp4).await.expect("started");
     assert!(file.finish(MINUTE, Instant::now()).await.is_err());
 }
 
@@ -326,7 +326,7 @@ async fn file_that_waited_too_long_for_the_store_is_not_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
-    let file = room.write(FileKind::Mp4).await.expect("begun");
+    let file = room.write(FileKind::Mp4).await.expect("started");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("away")).expect("taken");
     tokio::time::pause();
     let started = Instant::now();
@@ -338,7 +338,7 @@ async fn file_that_waited_too_long_for_the_store_is_not_recorded() {
 async fn leftovers_of_a_crash_are_removed_and_other_files_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
-    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let saved = keep(&files, "key", &[3]).await.expect("room");
     let lies = folder.path().join("files");
     // A file that was never recorded, partial files, and something that is not the gateway's.
     let unknown = lies.join(FileName::random(FileKind::Mp4).as_str());
@@ -351,7 +351,7 @@ async fn leftovers_of_a_crash_are_removed_and_other_files_kept() {
     for file in [&unknown, &part, &fresh, &fresh_part, &foreign, &foreign_part] {
         std::fs::write(file, "x").expect("written");
     }
-    let known = lies.join(kept[0].name.as_str());
+    let known = lies.join(saved[0].name.as_str());
     for file in [&unknown, &part, &foreign, &foreign_part, &known] {
         age(file, sweeping::LEFT + MINUTE);
     }
@@ -359,7 +359,7 @@ async fn leftovers_of_a_crash_are_removed_and_other_files_kept() {
     let there =
         [&unknown, &part, &fresh, &fresh_part, &foreign, &foreign_part, &known].map(|file| file.exists());
     assert_eq!(there, [false, false, true, true, true, true, true]);
-    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
+    assert_eq!(served(&files, &saved[0]).await, Ok(vec![7; 3]));
 }
 
 #[tokio::test]
@@ -385,12 +385,12 @@ async fn huge_file_is_read_in_chunks() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
-    let kept = keep(&files, "key", &[3]).await.expect("room");
-    let place = folder.path().join("files").join(kept[0].name.as_str());
+    let saved = keep(&files, "key", &[3]).await.expect("room");
+    let place = folder.path().join("files").join(saved[0].name.as_str());
     let file = std::fs::OpenOptions::new().write(true).open(place).expect("a file");
     // It takes no disk space: its contents were never written.
     file.set_len(TEBIBYTE).expect("a sparse file");
-    let (name, query) = parts(&files.address(&kept[0]));
+    let (name, query) = parts(&files.address(&saved[0]));
     let open = files.open(&name, &query).await.expect("a file");
     assert_eq!(open.bytes, TEBIBYTE);
     let end = open.read(TEBIBYTE - 4..TEBIBYTE).await.expect("a part");
@@ -407,19 +407,19 @@ async fn huge_file_is_read_in_chunks() {
 async fn missing_folder_is_reported_and_not_recreated() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
-    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let saved = keep(&files, "key", &[3]).await.expect("room");
     let (here, away) = (folder.path().join("files"), folder.path().join("away"));
     std::fs::rename(&here, &away).expect("taken away");
     let refused = keep(&files, "key", &[3]).await.expect_err("no folder");
     assert!(!refused.to_string().contains(folder.path().to_str().expect("text")), "{refused}");
     assert_eq!(refusal(refused), (503, Some(30)));
-    assert_eq!(served(&files, &kept[0]).await, Err(503));
+    assert_eq!(served(&files, &saved[0]).await, Err(503));
     assert!(!here.exists());
     std::fs::rename(&away, &here).expect("put back");
-    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
+    assert_eq!(served(&files, &saved[0]).await, Ok(vec![7; 3]));
     // Another folder is mounted over this one.
-    std::fs::rename(here.join(kept[0].name.as_str()), folder.path().join("elsewhere")).expect("moved");
-    assert_eq!(served(&files, &kept[0]).await, Err(503));
+    std::fs::rename(here.join(saved[0].name.as_str()), folder.path().join("elsewhere")).expect("moved");
+    assert_eq!(served(&files, &saved[0]).await, Err(503));
     assert_eq!(files.promised(), (0, 0));
 }
 
@@ -427,7 +427,7 @@ async fn missing_folder_is_reported_and_not_recreated() {
 async fn files_are_not_stored_without_the_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
-    let kept = keep(&files, "key", &[3]).await.expect("room");
+    let saved = keep(&files, "key", &[3]).await.expect("room");
     let room = files.reserve(&"key".into(), KeyFileQuota::ALL, 10).await.expect("room");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("b.db")).expect("taken away");
     let refused = room.keep(FileKind::Png, vec![vec![7; 10]], MINUTE).await.expect_err("no store");
@@ -435,5 +435,5 @@ async fn files_are_not_stored_without_the_store() {
     // It may have been recorded as far as we know; a later sweep removes it.
     assert_eq!(names(folder.path()).len(), 2);
     // Files that exist are served.
-    assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
+    assert_eq!(served(&files, &saved[0]).await, Ok(vec![7; 3]));
 }

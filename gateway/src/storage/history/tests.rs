@@ -24,8 +24,11 @@ fn copy(history: &History, id: &str) -> Option<usize> {
 }
 
 fn assert_empty(history: &History) {
-    let kept = history.lock();
-    assert_eq!((kept.bytes, kept.responses.len(), kept.copies.len(), kept.places.len()), (0, 0, 0, 0));
+    let locked = history.lock();
+    assert_eq!(
+        (locked.bytes, locked.responses.len(), locked.copies.len(), locked.places.len()),
+        (0, 0, 0, 0)
+    );
 }
 
 #[test]

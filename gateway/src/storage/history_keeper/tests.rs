@@ -9,7 +9,7 @@ fn holder() -> StoringUpstream {
 
 fn documents(text: &str) -> ResponseDocuments {
     let response = format!("{{\"output\":[\"{text}\"]}}").into();
-    ResponseDocuments { response, items: "[\"asked\"]".into(), tree: 7 }
+    ResponseDocuments { response, items: "[\"question\"]".into(), tree: 7 }
 }
 
 fn database(folder: &tempfile::TempDir) -> Arc<dyn DurableStore> {
@@ -33,7 +33,7 @@ async fn sought(history: &History, keeper: &Arc<HistoryKeeper>, id: &str) -> Opt
     keeper.seek("key", id).await.expect("an answer");
     let known = history.get("key", id)?;
     let text = known.documents.map(|copy| {
-        assert_eq!((&copy.items[..], copy.tree), (&b"[\"asked\"]"[..], 7));
+        assert_eq!((&copy.items[..], copy.tree), (&b"[\"question\"]"[..], 7));
         let text = String::from_utf8(copy.response.to_vec()).expect("text");
         text.trim_start_matches("{\"output\":[\"").trim_end_matches("\"]}").to_owned()
     });

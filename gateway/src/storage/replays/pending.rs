@@ -142,8 +142,8 @@ impl Replays {
 }
 
 impl Replays {
-    /// If another gateway has answered the key in the meantime, the answer stays in this process only. False while somebody
-    /// holds the key: another gateway, or one that died before it handed over its answer.
+    /// If another gateway has answered the key in the meantime, the answer stays in this process only. False while the key is
+    /// held by another gateway, or by one that died before it handed over its answer.
     async fn hand_over(&self, late: &PendingAnswer, lasts: Duration) -> Result<bool, StoreError> {
         if let Some(lease) = &late.lease
             && self.store.keep_answer(lease, &late.answer, lasts, late.room).await?

@@ -70,7 +70,7 @@ impl Replays {
                 continue;
             }
             if let Some(lease) = &late.lease {
-                // Nobody else executes the request while the store doesn't have the answer.
+                // No other gateway executes the request while the store doesn't have the answer.
                 self.held().insert(lease.clone());
             }
             _ = late.spooled.set(one.entry);

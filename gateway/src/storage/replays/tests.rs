@@ -23,8 +23,8 @@ fn headers(key: &str) -> HeaderMap {
 async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<ReplayDecision, ApiError> {
     let caller = "key_1".into();
     let (operation, path, query) = (&CREATE_VIDEO, &[][..], &[][..]);
-    let asked = IdempotentRequest { operation, caller: &caller, path, query, body: body.as_bytes() };
-    replays.begin(&headers(key), asked).await
+    let request = IdempotentRequest { operation, caller: &caller, path, query, body: body.as_bytes() };
+    replays.begin(&headers(key), request).await
 }
 
 /// Executes a request, which must be the first.
@@ -69,8 +69,8 @@ async fn repeat_replays_conflict_is_409_and_mismatch_is_422() {
     // Keys are scoped per operation and API key.
     for (operation, caller) in [(&CREATE_RESPONSE, "key_1"), (&CREATE_VIDEO, "key_2")] {
         let caller = caller.into();
-        let asked = IdempotentRequest { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
-        assert!(matches!(replays.begin(&headers("k"), asked).await, Ok(ReplayDecision::First(_))));
+        let request = IdempotentRequest { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
+        assert!(matches!(replays.begin(&headers("k"), request).await, Ok(ReplayDecision::First(_))));
     }
 }
 
@@ -160,7 +160,7 @@ async fn keys_hold_locally_and_answers_queue_while_the_store_is_away() {
     assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     std::fs::rename(&away, &file).expect("put back");
     turn.answered(text("three"), ROOM).await;
-    // Once it is back, the store has everything, including requests begun without it.
+    // Once it is back, the store has everything, including requests started without it.
     while !replays.waiting().is_empty() {
         assert!(started.elapsed() < Duration::from_mins(1), "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -239,28 +239,28 @@ async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
     let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
     let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     let leases: Vec<Lease> = replays.held().iter().cloned().collect();
-    let asked_by_another = async || {
+    let reserve_elsewhere = async || {
         let caller = "key_1".into();
-        let asked = IdempotentRequest {
+        let request = IdempotentRequest {
             operation: &CREATE_VIDEO,
             caller: &caller,
             path: &[],
             query: &[],
             body: b"{}",
         };
-        store.reserve_as(&replays.keyed("k", asked), rand::random(), LEASE).await.expect("a store")
+        store.reserve_as(&replays.keyed("k", request), rand::random(), LEASE).await.expect("a store")
     };
     let expire = async || store.renew_keys(&leases, Duration::ZERO).await.expect("a store");
-    assert_eq!(asked_by_another().await, ReplaySlot::UnderWay);
+    assert_eq!(reserve_elsewhere().await, ReplaySlot::UnderWay);
     expire().await;
     replays.renew().await;
-    assert_eq!(asked_by_another().await, ReplaySlot::UnderWay);
+    assert_eq!(reserve_elsewhere().await, ReplaySlot::UnderWay);
     expire().await;
-    assert!(matches!(asked_by_another().await, ReplaySlot::First(_)));
+    assert!(matches!(reserve_elsewhere().await, ReplaySlot::First(_)));
     // The gateway that comes back too late changes nothing.
     turn.answered(text("late"), ROOM).await;
     assert!(replays.held().is_empty());
-    assert_eq!(asked_by_another().await, ReplaySlot::UnderWay);
+    assert_eq!(reserve_elsewhere().await, ReplaySlot::UnderWay);
 }
 
 #[test]

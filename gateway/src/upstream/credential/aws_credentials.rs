@@ -55,7 +55,7 @@ struct Place {
 }
 
 /// A signer with the credentials found.
-pub(super) struct Found {
+pub(super) struct SignerWithSecrets {
     pub(super) signer: RequestSigner,
     /// The secrets that the redactor must know.
     pub(super) secrets: Vec<String>,
@@ -63,7 +63,7 @@ pub(super) struct Found {
 }
 
 /// A signer with the first credentials found.
-pub(super) async fn find(source: &SigV4Credentials) -> Result<Found, NoKey> {
+pub(super) async fn find(source: &SigV4Credentials) -> Result<SignerWithSecrets, NoKey> {
     let access = BoundedAccess::default();
     let environment = source.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
     let context = Context::new()
@@ -132,7 +132,7 @@ fn places(source: &SigV4Credentials) -> Vec<Place> {
     places
 }
 
-fn signer(source: &SigV4Credentials, found: Credential) -> Result<Found, NoKey> {
+fn signer(source: &SigV4Credentials, found: Credential) -> Result<SignerWithSecrets, NoKey> {
     let expired = || NoKey::Credentials("the credentials of AWS have expired".to_owned());
     let ttl = match found.expires_in {
         Some(end) => end.as_system_time().duration_since(SystemTime::now()).map_err(|_| expired())?,
@@ -145,7 +145,11 @@ fn signer(source: &SigV4Credentials, found: Credential) -> Result<Found, NoKey> 
     let mut secrets = vec![secret_access_key.clone()];
     secrets.extend(session_token.clone());
     let credentials = Credentials::new(access_key_id, secret_access_key, session_token, None, "gatewright");
-    Ok(Found { signer: RequestSigner::new(credentials, &source.region, &source.service), secrets, ttl })
+    Ok(SignerWithSecrets {
+        signer: RequestSigner::new(credentials, &source.region, &source.service),
+        secrets,
+        ttl,
+    })
 }
 
 /// Access to files, programs and servers, within bounds. Collects what fails, for the log.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gatewright_config::{ClientCredentials, KeySource};
 
-use super::aws_credentials::{self, Found};
+use super::aws_credentials::{self, SignerWithSecrets};
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
 use super::{command, default_credentials, file};
@@ -28,7 +28,7 @@ pub(super) async fn fetch(source: &KeySource, place: &KeyPosition) -> Result<Fet
         KeySource::CredentialsFile(path) => default_credentials::of_file(path).await?,
         KeySource::ApplicationDefault(places) => default_credentials::token(places).await?,
         KeySource::SigV4(sigv4) => {
-            let Found { signer, secrets, ttl } = aws_credentials::find(sigv4).await?;
+            let SignerWithSecrets { signer, secrets, ttl } = aws_credentials::find(sigv4).await?;
             return Ok(Fetched { presented: AttachedKey::Signature(Arc::new(signer)), secrets, ttl });
         }
     };

@@ -104,9 +104,9 @@ async fn invalid_command_output_is_reported_without_quoting_it() {
     ] {
         let command = KeyCommand::new(["sh", "-c", script], Duration::from_mins(1));
         let credential = UpstreamCredential::new("one", KeySource::Command(command), place());
-        let told = credential.wait().await.expect_err(script);
-        assert_eq!(told, why, "{script}");
-        assert!(!format!("{told} {told:?} {:?}", credential.source).contains("canary"), "{script}");
+        let message = credential.wait().await.expect_err(script);
+        assert_eq!(message, why, "{script}");
+        assert!(!format!("{message} {message:?} {:?}", credential.source).contains("canary"), "{script}");
     }
     let missing = KeyCommand::new(["there-is-no-such-program"], Duration::from_mins(1));
     assert_eq!(

@@ -82,9 +82,9 @@ pub(super) fn read(status: StatusCode, body: &[u8], secrets: &[&str]) -> Result<
     if !status.is_success() {
         let code = answer["error"].as_str().unwrap_or("no error code");
         let description = answer["error_description"].as_str().unwrap_or_default();
-        let said = Redactor::new(secrets.iter().copied()).redact(&format!("{code} {description}"));
-        let said: String = said.chars().take(MAX_ERROR_CHARS).collect();
-        return Err(format!("returned {}: {}", status.as_u16(), visible(said.trim())));
+        let reason = Redactor::new(secrets.iter().copied()).redact(&format!("{code} {description}"));
+        let reason: String = reason.chars().take(MAX_ERROR_CHARS).collect();
+        return Err(format!("returned {}: {}", status.as_u16(), visible(reason.trim())));
     }
     let token = answer["access_token"].as_str().unwrap_or_default();
     let key = key_in(token.as_bytes().to_vec()).ok_or_else(|| {

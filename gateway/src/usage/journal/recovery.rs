@@ -30,7 +30,7 @@ pub(crate) struct RecoveredJournal {
     pub(crate) writer: Arc<str>,
     /// Rows by batch number. The store may already have the first batches.
     pub(crate) batches: BTreeMap<u64, Rows>,
-    /// Locked, so that nobody else takes it over.
+    /// Locked, so that no other process takes it over.
     file: File,
     path: PathBuf,
 }

@@ -146,8 +146,8 @@ fn damaged_journal_yields_its_complete_records() {
         broken.truncate(cut);
         std::fs::write(&path, &broken).expect("written");
         let expected = (cut - begins).saturating_sub(64) / request;
-        let told = left_by(folder.path(), "a");
-        assert_eq!(told.get(&1).map_or(0, BTreeMap::len), expected, "cut at {cut}");
+        let recovered = left_by(folder.path(), "a");
+        assert_eq!(recovered.get(&1).map_or(0, BTreeMap::len), expected, "cut at {cut}");
         if expected == 0 {
             assert_eq!(files(&folder), [""; 0]);
         }
@@ -156,13 +156,16 @@ fn damaged_journal_yields_its_complete_records() {
         let mut broken = whole.clone();
         broken[at] ^= 1;
         std::fs::write(&path, &broken).expect("written");
-        let told = left_by(folder.path(), "a");
+        let recovered = left_by(folder.path(), "a");
         assert_eq!(
-            told[&1].len(),
-            if whole[at] == b'\n' || whole[at] == b' ' { told[&1].len() } else { 2 },
+            recovered[&1].len(),
+            if whole[at] == b'\n' || whole[at] == b' ' { recovered[&1].len() } else { 2 },
             "{at}"
         );
-        assert!(told[&1].len() >= 2 && told[&1].values().all(|input| *input == 1), "changed at {at}");
+        assert!(
+            recovered[&1].len() >= 2 && recovered[&1].values().all(|input| *input == 1),
+            "changed at {at}"
+        );
     }
 }
 

@@ -37,9 +37,9 @@ impl Cluster {
         };
         let nodes = [started().await, started().await, started().await];
         for node in &nodes {
-            let begun = Instant::now();
+            let first_poll = Instant::now();
             while read(node.bare(Method::GET, "/health/ready")).await.1["limits"] != "shared" {
-                assert!(begun.elapsed() < PATIENCE, "the counters are not reachable");
+                assert!(first_poll.elapsed() < PATIENCE, "the counters are not reachable");
             }
         }
         Self { _store: store, _counters: counters, files, _folder: folder, nodes }
@@ -85,20 +85,20 @@ async fn per_minute_limit_holds_across_three_gateways() {
     for node in &cluster.nodes[1..] {
         until(node, &key, 200).await;
     }
-    let begun = Instant::now();
-    let asking = (0..180).map(|number| {
+    let started = Instant::now();
+    let requests = (0..180).map(|number| {
         let node = &cluster.nodes[number % 3];
         let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "Say hi" }] });
         read(node.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key).json(&body))
     });
     let mut granted = 0;
-    for (status, answer) in futures_util::future::join_all(asking).await {
+    for (status, answer) in futures_util::future::join_all(requests).await {
         match status {
             200 => granted += 1,
             status => assert_eq!(status, 429, "{answer}"),
         }
     }
     // Five requests refill in three seconds.
-    let most = 100 + begun.elapsed().as_secs() * 5 / 3 + 2;
-    assert!((100..=most).contains(&granted), "{granted} of 180 in {:?}", begun.elapsed());
+    let most = 100 + started.elapsed().as_secs() * 5 / 3 + 2;
+    assert!((100..=most).contains(&granted), "{granted} of 180 in {:?}", started.elapsed());
 }

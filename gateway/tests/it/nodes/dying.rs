@@ -1,5 +1,5 @@
-//! A database that dies in each statement, before or after it carries it out, and one whose clock is wrong (3, 6, 2.10): what
-//! was told stays true, nothing is done or counted twice, and the gateway goes on.
+//! A database that dies in each statement, before or after executing it, and one whose clock is wrong (3, 6, 2.10): answers
+//! already given stay valid, nothing is done or counted twice, and the gateway goes on.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
-use super::{PATIENCE, RESPONSES, admin, ask, chat, create, node, told, until};
+use super::{PATIENCE, RESPONSES, admin, ask, chat, create, node, retrieve, until};
 use crate::support::{Server, read, start_with, stride};
 
 /// More statements than any of this takes.
@@ -56,10 +56,10 @@ impl Scene {
 }
 
 /// Asks again until the database answers.
-async fn definite(asks: impl AsyncFn() -> (u16, Value)) -> (u16, Value) {
+async fn definite(request: impl AsyncFn() -> (u16, Value)) -> (u16, Value) {
     let started = Instant::now();
     loop {
-        let (status, answer) = asks().await;
+        let (status, answer) = request().await;
         if status != 503 {
             return (status, answer);
         }
@@ -79,7 +79,7 @@ async fn acknowledged_keys_survive_a_database_crash_at_any_statement() {
                 made["secret"].as_str().expect("a secret").to_owned()
             } else {
                 assert_eq!(status, 503, "{name}: {made}");
-                // It may be there without anybody knowing its secret.
+                // It may exist although its secret was never returned.
                 let path = format!("/keys/{name}/rotate");
                 let (status, rotated) =
                     definite(async || read(admin(one, Method::POST, &path).json(&json!({}))).await).await;
@@ -116,12 +116,12 @@ async fn stored_and_repeated_responses_are_the_same_wherever_the_database_dies()
             let keyed = async |node: &Server| {
                 read(node.post(RESPONSES, &ask(name)).header("idempotency-key", name)).await
             };
-            // Nobody who asks waits for the database, or is refused because of it.
+            // No request waits for the database, or is rejected because of it.
             let (status, first) = keyed(one).await;
             assert_eq!(status, 200, "{name}: {first}");
             let id = first["id"].as_str().expect("an id").to_owned();
             let started = Instant::now();
-            while told(other, &id).await != (200, first.clone()) {
+            while retrieve(other, &id).await != (200, first.clone()) {
                 assert!(started.elapsed() < PATIENCE, "{name}: the other one does not find it");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -140,15 +140,15 @@ async fn counted(node: &Server, key: &str) -> u64 {
 async fn usage_counts_once_wherever_the_database_dies() {
     let scene = Scene::start().await;
     let secret = create(&scene.one, json!({ "name": "ci" })).await;
-    let asked = std::cell::Cell::new(0);
+    let sent = std::cell::Cell::new(0);
     scene
         .at_each_statement(async |name| {
             let (status, answer) = chat(&scene.one, &secret).await;
             assert_eq!(status, 200, "{name}: {answer}");
-            asked.set(asked.get() + 1);
+            sent.set(sent.get() + 1);
             // Until it is written: a death may delay that.
             let started = Instant::now();
-            while counted(&scene.other, "ci").await < asked.get() {
+            while counted(&scene.other, "ci").await < sent.get() {
                 assert!(started.elapsed() < PATIENCE, "{name}: usage is lost");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -156,7 +156,7 @@ async fn usage_counts_once_wherever_the_database_dies() {
         .await;
     // What counts twice might do so only later.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(counted(&scene.other, "ci").await, asked.get());
+    assert_eq!(counted(&scene.other, "ci").await, sent.get());
 }
 
 /// Lets the clock of a database be wrong: the gateways' statements find this function before the one of the system.
@@ -179,15 +179,15 @@ async fn wrong_database_clock_loses_and_repeats_nothing() {
     until(&other, &revoked, 200).await;
     assert_eq!(read(admin(&one, Method::DELETE, "/keys/revoked")).await.0, 200);
     let used = create(&one, json!({ "name": "used" })).await;
-    let mut told_before = Vec::new();
-    for (by_ms, asked) in WRONG_MS.into_iter().zip(1..) {
+    let mut earlier = Vec::new();
+    for (by_ms, requests) in WRONG_MS.into_iter().zip(1..) {
         lie(&mut connection, by_ms).await;
         let name = format!("wrong by {by_ms} ms");
         let first = one.ask(RESPONSES, &ask(&name)).await;
-        told_before.push((first["id"].as_str().expect("an id").to_owned(), first));
-        for (id, first) in &told_before {
+        earlier.push((first["id"].as_str().expect("an id").to_owned(), first));
+        for (id, first) in &earlier {
             for node in [&one, &other] {
-                assert_eq!(told(node, id).await, (200, first.clone()), "{name}");
+                assert_eq!(retrieve(node, id).await, (200, first.clone()), "{name}");
             }
         }
         let video =
@@ -206,7 +206,7 @@ async fn wrong_database_clock_loses_and_repeats_nothing() {
         }
         assert_eq!(chat(&one, &used).await.0, 200, "{name}");
         let started = Instant::now();
-        while counted(&other, "used").await != asked {
+        while counted(&other, "used").await != requests {
             assert!(started.elapsed() < PATIENCE, "{name}: usage is lost, or counts twice");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -217,7 +217,7 @@ async fn wrong_database_clock_loses_and_repeats_nothing() {
                 "{name}"
             );
         }
-        let made = create(&one, json!({ "name": format!("made-{asked}") })).await;
+        let made = create(&one, json!({ "name": format!("made-{requests}") })).await;
         until(&other, &made, 200).await;
     }
     let films: i64 =

@@ -19,7 +19,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Much longer than the video file takes, which is recorded when it is complete.
 const VIDEO_TIME: Duration = Duration::from_secs(6);
 /// Longer than the response to a change takes to arrive from the store.
-const TOLD: Duration = Duration::from_millis(500);
+const CONFIRMATION_TIME: Duration = Duration::from_millis(500);
 
 async fn count(store: &Postgres, what: &'static str) -> i64 {
     let mut connection = PgConnection::connect(&store.url()).await.expect("a connection");
@@ -39,7 +39,7 @@ async fn until_metric(node: &Server, name: &str, expected: &str) {
     }
 }
 
-async fn told(node: &Server, task: &Value) -> Value {
+async fn retrieve(node: &Server, task: &Value) -> Value {
     let id = task["id"].as_str().expect("an id");
     let (status, task) = read(node.get(&format!("/v1/videos/generations/{id}"))).await;
     assert_eq!(status, 200, "{task}");
@@ -66,14 +66,14 @@ async fn loses_the_store(way: Way) {
         assert!(started.elapsed() < VIDEO_TIME, "the file of the video is not recorded");
     }
     // The row appears before the node gets the confirmation; without it, the node would retry the recording.
-    tokio::time::sleep(TOLD).await;
+    tokio::time::sleep(CONFIRMATION_TIME).await;
     network.set(way);
     let cut = Instant::now();
     assert!(started.elapsed() < VIDEO_TIME, "the machine is too slow");
 
     let other = start_as(config(&store.url(), Duration::from_millis(10))).await;
     let end = loop {
-        let now = told(&other, &task).await;
+        let now = retrieve(&other, &task).await;
         if now["status"] != "pending" && now["status"] != "processing" {
             break now;
         }
@@ -98,7 +98,7 @@ async fn loses_the_store(way: Way) {
         let url = task["output"]["url"].as_str().expect("an address");
         url.split_once("/files/").expect("of a file").1.to_owned()
     };
-    let seen = told(&one, &task).await;
+    let seen = retrieve(&one, &task).await;
     assert_eq!((&seen["status"], address(&seen)), (&end["status"], address(&end)));
     let (_, notice) = received.recv().await.expect("a notification");
     let notice: Value = serde_json::from_slice(&notice).expect("JSON");

@@ -131,9 +131,9 @@ async fn unusable_revision_is_rejected_and_the_current_one_kept() {
     assert_eq!(models(&one).await, ["second", "third"]);
     let started = Instant::now();
     let refused = loop {
-        let told = history(&other).await;
-        if told["refused"].is_object() {
-            break told;
+        let seen = history(&other).await;
+        if seen["refused"].is_object() {
+            break seen;
         }
         assert!(started.elapsed() < PATIENCE, "it is not rejected");
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -178,8 +178,8 @@ async fn unusable_revision_is_rejected_and_the_current_one_kept() {
 
     assert_eq!(push(&other, json!({ "repeats": 1 })).await.1["revision"], 3);
     assert!(until_models(&one, &["first"]).await < KNOWN);
-    let told = history(&other).await;
-    assert_eq!((&told["in_use"], &told["refused"]), (&json!(3), &Value::Null));
+    let seen = history(&other).await;
+    assert_eq!((&seen["in_use"], &seen["refused"]), (&json!(3), &Value::Null));
 }
 
 #[tokio::test]

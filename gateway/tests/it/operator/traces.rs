@@ -143,7 +143,7 @@ fn spans(request: &[u8]) -> Vec<Span> {
 
 impl Span {
     /// Asserts that attributes have these values; null means absent.
-    fn says(&self, expected: &Value) {
+    fn has_attributes(&self, expected: &Value) {
         for (name, value) in expected.as_object().expect("attributes") {
             assert_eq!(self.attributes.get(name).unwrap_or(&Value::Null), value, "{name} of {self:#?}");
         }
@@ -191,8 +191,8 @@ impl Traced {
     /// Sends a request as a client with its own trace.
     async fn ask_in_a_trace(&self, client: Protocol, stream: bool) {
         let (path, body) = client.request("mine", stream);
-        let asked = self.server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
-        let response = send(asked).await;
+        let request = self.server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+        let response = send(request).await;
         assert_eq!(response.status(), 200, "{client:?}");
         response.text().await.expect("a body");
     }
@@ -214,13 +214,13 @@ impl Traced {
 async fn span_of_an_answer_has_provider_model_and_finish_reason() {
     let scripted = Scripted::start([json_answer(200, &completion("well"))]).await;
     let traced = Traced::start(&scripted.url).await;
-    let mut asked = question(false);
-    (asked["max_tokens"], asked["temperature"], asked["n"]) = (json!(9), json!(1), json!(1));
-    asked["response_format"] = json!({"type": "json_object"});
-    assert_eq!(traced.ask(&asked).await.0, 200);
+    let mut body = question(false);
+    (body["max_tokens"], body["temperature"], body["n"]) = (json!(9), json!(1), json!(1));
+    body["response_format"] = json!({"type": "json_object"});
+    assert_eq!(traced.ask(&body).await.0, 200);
     let [span] = &traced.requests().await[..] else { panic!("one span") };
     assert_eq!((&*span.name, span.kind, span.status), ("chat mine", SERVER, 0));
-    span.says(&json!({
+    span.has_attributes(&json!({
         "http.request.method": "POST",
         "http.route": "/v1/chat/completions",
         "http.response.status_code": 200,
@@ -256,7 +256,7 @@ async fn span_of_a_stream_has_its_time_to_first_chunk() {
     assert_eq!(traced.ask(&question(true)).await.0, 200);
     let [span] = &traced.requests().await[..] else { panic!("one span") };
     assert_eq!((&*span.name, span.status), ("chat mine", 0));
-    span.says(&json!({
+    span.has_attributes(&json!({
         "gen_ai.provider.name": "one",
         "gen_ai.request.stream": true,
         "gen_ai.output.type": null,
@@ -286,21 +286,21 @@ async fn span_of_a_failure_has_its_error_type_even_mid_stream() {
     assert_eq!(refused, 400, "{answer}");
     let [stream, failure, refusal] = &traced.requests().await[..] else { panic!("three spans") };
     assert_eq!([stream.status, failure.status, refusal.status], [ERROR, ERROR, 0]);
-    stream.says(&json!({
+    stream.has_attributes(&json!({
         "http.response.status_code": 200,
         "gen_ai.request.stream": true,
         "gen_ai.provider.name": "one",
         "error.type": "upstream_error",
     }));
     // An arbitrary upstream code is not used as an error type.
-    failure.says(&json!({
+    failure.has_attributes(&json!({
         "http.response.status_code": 500,
         "gen_ai.provider.name": "one",
         "gen_ai.request.model": "mine",
         "server.address": "127.0.0.1",
         "error.type": "500",
     }));
-    refusal.says(&json!({ "http.response.status_code": 400, "error.type": "invalid_value" }));
+    refusal.has_attributes(&json!({ "http.response.status_code": 400, "error.type": "invalid_value" }));
 }
 
 /// An upstream that answers in the protocol of the request.
@@ -318,12 +318,12 @@ async fn each_attempt_is_a_client_span_propagated_if_configured() {
         for stream in [false, true] {
             let failing = Scripted::start([json_answer(500, &json!({"error": {"message": "no"}}))]).await;
             let working = answering().await;
-            let mut told = ["one", "two"].map(|name| {
+            let mut upstreams = ["one", "two"].map(|name| {
                 let url = if name == "one" { &failing.url } else { &working.url };
                 upstream(name, client.kind(), url)
             });
-            told[1].traceparent = Some(true);
-            let traced = Traced::with(config(told.to_vec())).await;
+            upstreams[1].traceparent = Some(true);
+            let traced = Traced::with(config(upstreams.to_vec())).await;
             traced.ask_in_a_trace(client, stream).await;
             let spans = traced.end().await;
             let here = format!("{client:?}, stream: {stream}: {spans:#?}");
@@ -334,7 +334,7 @@ async fn each_attempt_is_a_client_span_propagated_if_configured() {
                 assert_eq!((attempt.kind, attempt.status), (CLIENT, status), "{here}");
                 assert_eq!(attempt.name, format!("{operation} theirs"), "{here}");
                 assert_eq!((&*attempt.trace, &attempt.parent), (TRACE, &request.id), "{here}");
-                attempt.says(&json!({
+                attempt.has_attributes(&json!({
                     "gen_ai.operation.name": operation,
                     "gen_ai.provider.name": name,
                     "gen_ai.request.model": "theirs",
@@ -343,8 +343,9 @@ async fn each_attempt_is_a_client_span_propagated_if_configured() {
                     "server.address": "127.0.0.1",
                 }));
             }
-            failed.says(&json!({ "error.type": "upstream_error", "http.response.status_code": 500 }));
-            helped.says(&json!({
+            failed
+                .has_attributes(&json!({ "error.type": "upstream_error", "http.response.status_code": 500 }));
+            helped.has_attributes(&json!({
                 "error.type": null,
                 "gen_ai.usage.input_tokens": 3,
                 "gen_ai.usage.output_tokens": 2,
@@ -392,13 +393,13 @@ async fn chained_gateways_share_one_trace() {
 #[tokio::test]
 async fn traceparent_is_not_forwarded_without_tracing() {
     let working = answering().await;
-    let mut told = upstream("one", Kind::Gatewright, &working.url);
-    told.traceparent = Some(true);
-    let server = start_with(config(vec![told])).await;
+    let mut provider = upstream("one", Kind::Gatewright, &working.url);
+    provider.traceparent = Some(true);
+    let server = start_with(config(vec![provider])).await;
     for client in Protocol::ALL {
         let (path, body) = client.request("mine", true);
-        let asked = server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
-        assert_eq!(send(asked).await.status(), 200);
+        let request = server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+        assert_eq!(send(request).await.status(), 200);
     }
     for seen in working.seen() {
         assert_eq!((seen.header("traceparent"), seen.header("tracestate")), (None, None));

@@ -21,7 +21,7 @@ const REFUSAL: &str = "That I do not tell.";
 
 /// What a client parses.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Told {
+struct ReceivedAnswer {
     thought: String,
     proof: String,
     text: String,
@@ -278,7 +278,7 @@ fn unmarked(proof: &str) -> String {
     marked.unwrap_or_else(|| proof.to_owned())
 }
 
-impl Told {
+impl ReceivedAnswer {
     /// What a client of chat parses from a message or a delta.
     fn message(&mut self, message: &Value) {
         self.text += text(&message["content"]);
@@ -292,22 +292,22 @@ impl Told {
 
     /// A response, as its client parses it.
     fn response(response: &Value) -> Self {
-        let mut told = Self { end: text(&response["status"]).to_owned(), ..Self::default() };
-        told.tokens = tokens(Protocol::Responses, &response["usage"]);
+        let mut received = Self { end: text(&response["status"]).to_owned(), ..Self::default() };
+        received.tokens = tokens(Protocol::Responses, &response["usage"]);
         for item in response["output"].as_array().into_iter().flatten() {
             for part in item["content"].as_array().into_iter().flatten() {
                 match text(&part["type"]) {
-                    "reasoning_text" => told.thought += text(&part["text"]),
-                    "refusal" => told.refusal += text(&part["refusal"]),
-                    _ => told.text += text(&part["text"]),
+                    "reasoning_text" => received.thought += text(&part["text"]),
+                    "refusal" => received.refusal += text(&part["refusal"]),
+                    _ => received.text += text(&part["text"]),
                 }
             }
             for part in item["summary"].as_array().into_iter().flatten() {
-                told.thought += text(&part["text"]);
+                received.thought += text(&part["text"]);
             }
-            told.proof += text(&item["encrypted_content"]);
+            received.proof += text(&item["encrypted_content"]);
         }
-        told
+        received
     }
 
     /// A document of the native protocol: a response, or a part of one.
@@ -325,45 +325,45 @@ impl Told {
     }
 
     fn of_whole(client: Protocol, answer: &Value) -> Self {
-        let mut told = Self::default();
+        let mut received = Self::default();
         match client {
             Protocol::Chat => {
-                told.message(&answer["choices"][0]["message"]);
-                text(&answer["choices"][0]["finish_reason"]).clone_into(&mut told.end);
-                told.tokens = tokens(client, &answer["usage"]);
+                received.message(&answer["choices"][0]["message"]);
+                text(&answer["choices"][0]["finish_reason"]).clone_into(&mut received.end);
+                received.tokens = tokens(client, &answer["usage"]);
             }
             Protocol::Responses => return Self::response(answer),
             Protocol::Messages => {
                 for block in answer["content"].as_array().into_iter().flatten() {
-                    told.thought += text(&block["thinking"]);
-                    told.proof += text(&block["signature"]);
-                    told.text += text(&block["text"]);
+                    received.thought += text(&block["thinking"]);
+                    received.proof += text(&block["signature"]);
+                    received.text += text(&block["text"]);
                 }
-                text(&answer["stop_reason"]).clone_into(&mut told.end);
-                told.tokens = tokens(client, &answer["usage"]);
+                text(&answer["stop_reason"]).clone_into(&mut received.end);
+                received.tokens = tokens(client, &answer["usage"]);
             }
-            Protocol::Native => told.document(answer),
+            Protocol::Native => received.document(answer),
         }
-        told
+        received
     }
 
     fn of_stream(client: Protocol, events: &[Event]) -> Self {
-        let (mut told, mut last) = (Self::default(), None);
+        let (mut received, mut last) = (Self::default(), None);
         for event in events.iter().filter(|event| event.data != "[DONE]").map(Event::json) {
             let delta = &event["delta"];
             match client {
                 Protocol::Chat => {
-                    told.message(&event["choices"][0]["delta"]);
-                    told.end += text(&event["choices"][0]["finish_reason"]);
+                    received.message(&event["choices"][0]["delta"]);
+                    received.end += text(&event["choices"][0]["finish_reason"]);
                     if event["usage"].is_object() {
-                        told.tokens = tokens(client, &event["usage"]);
+                        received.tokens = tokens(client, &event["usage"]);
                     }
                 }
                 Protocol::Responses => match text(&event["type"]) {
-                    "response.output_text.delta" => told.text += text(delta),
-                    "response.refusal.delta" => told.refusal += text(delta),
+                    "response.output_text.delta" => received.text += text(delta),
+                    "response.refusal.delta" => received.refusal += text(delta),
                     "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-                        told.thought += text(delta);
+                        received.thought += text(delta);
                     }
                     "response.completed" | "response.incomplete" => {
                         last = Some(Self::response(&event["response"]));
@@ -371,15 +371,15 @@ impl Told {
                     _ => {}
                 },
                 Protocol::Messages => {
-                    told.thought += text(&delta["thinking"]);
-                    told.proof += text(&delta["signature"]);
-                    told.text += text(&delta["text"]);
-                    told.end += text(&delta["stop_reason"]);
+                    received.thought += text(&delta["thinking"]);
+                    received.proof += text(&delta["signature"]);
+                    received.text += text(&delta["text"]);
+                    received.end += text(&delta["stop_reason"]);
                     if event["type"] == "message_delta" {
-                        told.tokens = tokens(client, &event["usage"]);
+                        received.tokens = tokens(client, &event["usage"]);
                     }
                 }
-                Protocol::Native => told.document(&event),
+                Protocol::Native => received.document(&event),
             }
         }
         match last {
@@ -387,11 +387,11 @@ impl Told {
             Some(last) => {
                 assert_eq!(
                     (&last.text, &last.refusal, &last.thought),
-                    (&told.text, &told.refusal, &told.thought)
+                    (&received.text, &received.refusal, &received.thought)
                 );
                 last
             }
-            None => told,
+            None => received,
         }
     }
 }
@@ -409,7 +409,7 @@ fn marked(proof: &str, maker: Protocol, client: Protocol) -> String {
 }
 
 /// Calls an upstream of each kind from each protocol, unary and streamed, and compares what each client parses.
-async fn expect(steps: fn(&Seen) -> Vec<Step>, expected: fn(Protocol, Protocol) -> Told) {
+async fn expect(steps: fn(&Seen) -> Vec<Step>, expected: fn(Protocol, Protocol) -> ReceivedAnswer) {
     let bench = Bench::start(steps).await;
     for (stream, (speaks, client)) in
         [false, true].into_iter().flat_map(|stream| pairs().map(move |pair| (stream, pair)))
@@ -418,16 +418,16 @@ async fn expect(steps: fn(&Seen) -> Vec<Step>, expected: fn(Protocol, Protocol) 
         if client == Protocol::Chat && stream {
             body["stream_options"] = json!({"include_usage": true});
         }
-        let asked = bench.asked(client, speaks, &path, &body).await;
-        assert_eq!(asked.is_stream, stream);
-        let told = if stream {
-            Told::of_stream(client, &events(&asked.told))
+        let exchange = bench.exchange(client, speaks, &path, &body).await;
+        assert_eq!(exchange.is_stream, stream);
+        let received = if stream {
+            ReceivedAnswer::of_stream(client, &events(&exchange.received))
         } else {
-            Told::of_whole(client, &serde_json::from_str(&asked.told).expect("JSON"))
+            ReceivedAnswer::of_whole(client, &serde_json::from_str(&exchange.received).expect("JSON"))
         };
         // An upstream answers in the protocol in which it is called.
         let expected = expected(speaks.spoken_for(client), client);
-        assert_eq!(told, expected, "{client:?} at {speaks:?}, stream: {stream}: {}", asked.told);
+        assert_eq!(received, expected, "{client:?} at {speaks:?}, stream: {stream}: {}", exchange.received);
     }
 }
 
@@ -441,13 +441,13 @@ async fn reasoning_signature_and_token_details_reach_every_client() {
             Protocol::Messages => "end_turn",
             Protocol::Native => "STOP",
         };
-        Told {
+        ReceivedAnswer {
             thought: THOUGHT.to_owned(),
             proof: marked(PROOF, speaks, client),
             text: ANSWER.to_owned(),
             end: end.to_owned(),
             tokens: TOKENS,
-            ..Told::default()
+            ..ReceivedAnswer::default()
         }
     })
     .await;
@@ -470,12 +470,12 @@ async fn refusal_reaches_every_client_as_text_or_finish_reason() {
             (_, Protocol::Messages) => "refusal",
             (_, Protocol::Native) => "SAFETY",
         };
-        Told {
+        ReceivedAnswer {
             text: text.to_owned(),
             refusal: refusal.to_owned(),
             end: end.to_owned(),
             tokens: TOKENS,
-            ..Told::default()
+            ..ReceivedAnswer::default()
         }
     })
     .await;

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::callers::{Protocol, numbered, response};
 
 /// The text that every upstream sends before its calls.
-pub(super) const SAID: &str = "I look again.";
+pub(super) const ANSWER_TEXT: &str = "I look again.";
 
 /// The parallel tool calls of every upstream.
 pub(super) fn calls() -> [(&'static str, Value); 2] {
     [("d1", json!({"city": "Oslo"})), ("d2", json!({"city": "Rome"}))]
 }
 
-/// The response of an upstream: [`SAID`] and [`calls`], 3 input tokens, 2 output tokens.
+/// The response of an upstream: [`ANSWER_TEXT`] and [`calls`], 3 input tokens, 2 output tokens.
 pub(super) fn whole(speaks: Protocol) -> Value {
     let calls = calls();
     match speaks {
@@ -24,7 +24,8 @@ pub(super) fn whole(speaks: Protocol) -> Value {
                     json!({"id": id, "type": "function", "function": function})
                 })
                 .collect();
-            let message = json!({"role": "assistant", "content": SAID, "refusal": null, "tool_calls": calls});
+            let message =
+                json!({"role": "assistant", "content": ANSWER_TEXT, "refusal": null, "tool_calls": calls});
             let choice =
                 json!({"index": 0, "message": message, "logprobs": null, "finish_reason": "tool_calls"});
             json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "theirs",
@@ -33,7 +34,7 @@ pub(super) fn whole(speaks: Protocol) -> Value {
         }
         Protocol::Responses => response("completed", json!(items())),
         Protocol::Messages => {
-            let mut content = vec![json!({"type": "text", "text": SAID})];
+            let mut content = vec![json!({"type": "text", "text": ANSWER_TEXT})];
             content.extend(calls.iter().map(|(id, arguments)| {
                 json!({"type": "tool_use", "id": id, "name": "weather", "input": arguments})
             }));
@@ -42,7 +43,7 @@ pub(super) fn whole(speaks: Protocol) -> Value {
                 "usage": {"input_tokens": 3, "output_tokens": 2}})
         }
         Protocol::Native => {
-            let mut parts = vec![json!({"text": SAID})];
+            let mut parts = vec![json!({"text": ANSWER_TEXT})];
             parts.extend(calls.iter().map(
                 |(id, arguments)| json!({"functionCall": {"id": id, "name": "weather", "args": arguments}}),
             ));
@@ -63,7 +64,7 @@ fn candidates(parts: &[Value], is_last: bool) -> Value {
 
 /// The output items in the responses protocol.
 fn items() -> Vec<Value> {
-    let part = json!({"type": "output_text", "text": SAID, "annotations": [], "logprobs": []});
+    let part = json!({"type": "output_text", "text": ANSWER_TEXT, "annotations": [], "logprobs": []});
     let mut items =
         vec![json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
         "content": [part]})];
@@ -90,7 +91,7 @@ pub(super) fn streamed(speaks: Protocol) -> String {
         Protocol::Responses => named(responses_events()),
         Protocol::Messages => named(messages_events()),
         Protocol::Native => {
-            let [first, second] = pieces(SAID);
+            let [first, second] = pieces(ANSWER_TEXT);
             let mut events = vec![
                 candidates(&[json!({"text": first})], false),
                 candidates(&[json!({"text": second})], false),
@@ -116,7 +117,7 @@ fn chunks() -> Vec<Value> {
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": null})
     };
     let mut chunks = vec![chunk(json!({"role": "assistant", "content": ""}), Value::Null)];
-    chunks.extend(pieces(SAID).map(|text| chunk(json!({"content": text}), Value::Null)));
+    chunks.extend(pieces(ANSWER_TEXT).map(|text| chunk(json!({"content": text}), Value::Null)));
     for (index, (id, arguments)) in calls().into_iter().enumerate() {
         let started = json!({"index": index, "id": id, "type": "function",
             "function": {"name": "weather", "arguments": ""}});
@@ -151,12 +152,15 @@ fn responses_events() -> Vec<Value> {
         if is_message {
             let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
             events.push(at("response.content_part.added", json!({"content_index": 0, "part": part("")})));
-            events.extend(pieces(SAID).map(|piece| {
+            events.extend(pieces(ANSWER_TEXT).map(|piece| {
                 at("response.output_text.delta", json!({"content_index": 0, "delta": piece, "logprobs": []}))
             }));
-            let done = json!({"content_index": 0, "text": SAID, "logprobs": []});
+            let done = json!({"content_index": 0, "text": ANSWER_TEXT, "logprobs": []});
             events.push(at("response.output_text.done", done));
-            events.push(at("response.content_part.done", json!({"content_index": 0, "part": part(SAID)})));
+            events.push(at(
+                "response.content_part.done",
+                json!({"content_index": 0, "part": part(ANSWER_TEXT)}),
+            ));
         } else {
             let arguments = item["arguments"].as_str().expect("text");
             events.extend(
@@ -182,7 +186,7 @@ fn messages_events() -> Vec<Value> {
         events.extend(deltas);
         events.push(json!({"type": "content_block_stop", "index": index}));
     };
-    let text = pieces(SAID).map(|text| json!({"type": "text_delta", "text": text}));
+    let text = pieces(ANSWER_TEXT).map(|text| json!({"type": "text_delta", "text": text}));
     block(0, json!({"type": "text", "text": ""}), text);
     for (index, (id, arguments)) in (1..).zip(calls()) {
         let started = json!({"type": "tool_use", "id": id, "name": "weather", "input": {}});

@@ -18,7 +18,7 @@ const FROM_DEVELOPER: &str = "Speak of snow first.";
 const REFUSAL: &str = "That I do not tell.";
 
 /// Adds a feature to a request in the form of its protocol. False if the protocol doesn't have it.
-type Wish = fn(Protocol, &mut Value) -> bool;
+type AddFeature = fn(Protocol, &mut Value) -> bool;
 
 /// What an upstream receives of a feature, and what is reported to the client.
 struct Sent {
@@ -28,7 +28,7 @@ struct Sent {
     dropped: &'static str,
 }
 
-fn said<const N: usize>(words: [(&'static str, Value); N]) -> Sent {
+fn members<const N: usize>(words: [(&'static str, Value); N]) -> Sent {
     Sent { words: words.into(), dropped: "" }
 }
 
@@ -45,14 +45,14 @@ fn knows_the_maker(client: Protocol, speaks: Protocol) -> bool {
 
 /// Sends a feature in each protocol that has it to an upstream of each kind. If two clients' features reach an upstream in
 /// the same form, the complete requests are equal.
-async fn expect(wish: Wish, sent: fn(Protocol, Protocol) -> Sent) {
-    expect_of(wish, |_, _| true, sent).await;
+async fn expect(add_feature: AddFeature, sent: fn(Protocol, Protocol) -> Sent) {
+    expect_of(add_feature, |_, _| true, sent).await;
 }
 
 /// The same for selected pairs of client and upstream.
 async fn expect_of(
-    wish: Wish,
-    is_meant: fn(Protocol, Protocol) -> bool,
+    add_feature: AddFeature,
+    is_selected: fn(Protocol, Protocol) -> bool,
     sent: fn(Protocol, Protocol) -> Sent,
 ) {
     let bench = Bench::start(steps).await;
@@ -61,7 +61,7 @@ async fn expect_of(
     for (speaks, client) in pairs() {
         let here = format!("{client:?} at {speaks:?}");
         let (path, mut body) = request(client, &model_at(speaks), false, false);
-        if !is_meant(client, speaks) || !wish(client, &mut body) {
+        if !is_selected(client, speaks) || !add_feature(client, &mut body) {
             continue;
         }
         count += 1;
@@ -93,7 +93,7 @@ fn list<'a>(body: &'a mut Value, at: &str) -> &'a mut Vec<Value> {
 
 #[tokio::test]
 async fn reasoning_reaches_every_upstream_except_summaries_at_messages() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 body["messages"][2]["reasoning_details"] =
@@ -116,37 +116,37 @@ async fn reasoning_reaches_every_upstream_except_summaries_at_messages() {
         }
         true
     };
-    expect_of(wish, knows_the_maker, |client, speaks| {
+    expect_of(add_feature, knows_the_maker, |client, speaks| {
         // What the native protocol shows of its reasoning is a summary.
         let is_summary = client == Protocol::Native;
         match speaks {
-            Protocol::Chat if is_summary => said([(
+            Protocol::Chat if is_summary => members([(
                 "/messages/2/reasoning_details",
                 json!([{"type": "reasoning.summary", "summary": THOUGHT},
                     {"type": "reasoning.encrypted", "data": PROOF}]),
             )]),
-            Protocol::Chat if client == Protocol::Responses => said([(
+            Protocol::Chat if client == Protocol::Responses => members([(
                 "/messages/2/reasoning_details",
                 json!([{"type": "reasoning.text", "text": THOUGHT, "signature": PROOF, "id": "rs_1"}]),
             )]),
-            Protocol::Chat => said([(
+            Protocol::Chat => members([(
                 "/messages/2/reasoning_details",
                 json!([{"type": "reasoning.text", "text": THOUGHT, "signature": PROOF}]),
             )]),
-            Protocol::Responses => said([(
+            Protocol::Responses => members([(
                 "/input/1",
                 json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}],
                     "encrypted_content": PROOF}),
             )]),
             // Its providers accept only the signature of reasoning that they showed in full.
             Protocol::Messages if is_summary => {
-                said([("/messages/1/content/0/type", json!("text"))]).but("/contents/1/parts/0")
+                members([("/messages/1/content/0/type", json!("text"))]).but("/contents/1/parts/0")
             }
-            Protocol::Messages => said([(
+            Protocol::Messages => members([(
                 "/messages/1/content/0",
                 json!({"type": "thinking", "thinking": THOUGHT, "signature": PROOF}),
             )]),
-            Protocol::Native => said([(
+            Protocol::Native => members([(
                 "/contents/1/parts/0",
                 json!({"text": THOUGHT, "thought": true, "thoughtSignature": PROOF}),
             )]),
@@ -157,7 +157,7 @@ async fn reasoning_reaches_every_upstream_except_summaries_at_messages() {
 
 #[tokio::test]
 async fn redacted_reasoning_reaches_every_upstream() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 body["messages"][2]["reasoning_details"] =
@@ -179,21 +179,24 @@ async fn redacted_reasoning_reaches_every_upstream() {
         }
         true
     };
-    expect_of(wish, knows_the_maker, |client, speaks| match speaks {
-        Protocol::Chat if client == Protocol::Responses => said([(
+    expect_of(add_feature, knows_the_maker, |client, speaks| match speaks {
+        Protocol::Chat if client == Protocol::Responses => members([(
             "/messages/2/reasoning_details",
             json!([{"type": "reasoning.encrypted", "data": PROOF, "id": "rs_1"}]),
         )]),
-        Protocol::Chat => {
-            said([("/messages/2/reasoning_details", json!([{"type": "reasoning.encrypted", "data": PROOF}]))])
-        }
+        Protocol::Chat => members([(
+            "/messages/2/reasoning_details",
+            json!([{"type": "reasoning.encrypted", "data": PROOF}]),
+        )]),
         Protocol::Responses => {
-            said([("/input/1", json!({"type": "reasoning", "summary": [], "encrypted_content": PROOF}))])
+            members([("/input/1", json!({"type": "reasoning", "summary": [], "encrypted_content": PROOF}))])
         }
         Protocol::Messages => {
-            said([("/messages/1/content/0", json!({"type": "redacted_thinking", "data": PROOF}))])
+            members([("/messages/1/content/0", json!({"type": "redacted_thinking", "data": PROOF}))])
         }
-        Protocol::Native => said([("/contents/1/parts/0", json!({"text": "", "thoughtSignature": PROOF}))]),
+        Protocol::Native => {
+            members([("/contents/1/parts/0", json!({"text": "", "thoughtSignature": PROOF}))])
+        }
     })
     .await;
 }
@@ -212,7 +215,7 @@ fn think(client: Protocol, body: &mut Value) {
 
 #[tokio::test]
 async fn reasoning_effort_and_budget_are_converted() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         think(client, body);
         // In the messages protocol, reasoning counts against the token limit and excludes sampling parameters.
         let (config, most, top_p) = match client {
@@ -225,48 +228,48 @@ async fn reasoning_effort_and_budget_are_converted() {
         config.retain(|name, _| name != "temperature" && name != top_p);
         true
     };
-    expect(wish, |client, speaks| match speaks {
-        Protocol::Chat => said([("/reasoning_effort", json!("low"))]),
+    expect(add_feature, |client, speaks| match speaks {
+        Protocol::Chat => members([("/reasoning_effort", json!("low"))]),
         // The messages protocol always shows its reasoning, and the others on request.
         Protocol::Responses if client == Protocol::Messages => {
-            said([("/reasoning", json!({"effort": "low", "summary": "auto"}))])
+            members([("/reasoning", json!({"effort": "low", "summary": "auto"}))])
         }
-        Protocol::Responses => said([("/reasoning", json!({"effort": "low"}))]),
-        Protocol::Messages => said([("/thinking", json!({"type": "enabled", "budget_tokens": 1024}))]),
-        Protocol::Native if client == Protocol::Messages => said([(
+        Protocol::Responses => members([("/reasoning", json!({"effort": "low"}))]),
+        Protocol::Messages => members([("/thinking", json!({"type": "enabled", "budget_tokens": 1024}))]),
+        Protocol::Native if client == Protocol::Messages => members([(
             "/generationConfig/thinkingConfig",
             json!({"thinkingBudget": 1024, "includeThoughts": true}),
         )]),
-        Protocol::Native => said([("/generationConfig/thinkingConfig", json!({"thinkingBudget": 1024}))]),
+        Protocol::Native => members([("/generationConfig/thinkingConfig", json!({"thinkingBudget": 1024}))]),
     })
     .await;
 }
 
 #[tokio::test]
 async fn reasoning_beyond_max_tokens_is_dropped_for_messages_and_reported() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         think(client, body);
         // Only an upstream of messages would reject it, and a client of messages avoids it.
         client != Protocol::Messages
     };
-    expect(wish, |client, speaks| match speaks {
-        Protocol::Chat => said([("/reasoning_effort", json!("low"))]),
-        Protocol::Responses => said([("/reasoning", json!({"effort": "low"}))]),
+    expect(add_feature, |client, speaks| match speaks {
+        Protocol::Chat => members([("/reasoning_effort", json!("low"))]),
+        Protocol::Responses => members([("/reasoning", json!({"effort": "low"}))]),
         Protocol::Messages => {
-            said([("/thinking", Value::Null), ("/temperature", json!(0.5))]).but(match client {
+            members([("/thinking", Value::Null), ("/temperature", json!(0.5))]).but(match client {
                 Protocol::Chat => "/reasoning_effort",
                 Protocol::Responses => "/reasoning/effort",
                 _ => "/generationConfig/thinkingConfig/thinkingBudget",
             })
         }
-        Protocol::Native => said([("/generationConfig/thinkingConfig", json!({"thinkingBudget": 1024}))]),
+        Protocol::Native => members([("/generationConfig/thinkingConfig", json!({"thinkingBudget": 1024}))]),
     })
     .await;
 }
 
 #[tokio::test]
 async fn files_reach_every_upstream_and_names_those_that_support_them() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let url = format!("data:application/pdf;base64,{DOCUMENT}");
         let (at, part) = match client {
             Protocol::Chat => {
@@ -289,7 +292,7 @@ async fn files_reach_every_upstream_and_names_those_that_support_them() {
         list(body, at).push(part);
         true
     };
-    expect(wish, |client, speaks| {
+    expect(add_feature, |client, speaks| {
         let url = format!("data:application/pdf;base64,{DOCUMENT}");
         let is_named = client != Protocol::Native;
         match speaks {
@@ -298,13 +301,13 @@ async fn files_reach_every_upstream_and_names_those_that_support_them() {
                 if is_named {
                     file["filename"] = "snow.pdf".into();
                 }
-                said([("/messages/1/content/2", json!({"type": "file", "file": file}))])
+                members([("/messages/1/content/2", json!({"type": "file", "file": file}))])
             }
             Protocol::Responses => {
                 // It requires a name.
                 let name = if is_named { "snow.pdf" } else { "file" };
                 let part = json!({"type": "input_file", "filename": name, "file_data": url});
-                said([("/input/0/content/2", part)])
+                members([("/input/0/content/2", part)])
             }
             Protocol::Messages => {
                 let source = json!({"type": "base64", "media_type": "application/pdf", "data": DOCUMENT});
@@ -312,11 +315,11 @@ async fn files_reach_every_upstream_and_names_those_that_support_them() {
                 if is_named {
                     block["title"] = "snow.pdf".into();
                 }
-                said([("/messages/0/content/2", block)])
+                members([("/messages/0/content/2", block)])
             }
             Protocol::Native => {
                 let data = json!({"mimeType": "application/pdf", "data": DOCUMENT});
-                said([("/contents/0/parts/2", json!({"inlineData": data}))]).but(match client {
+                members([("/contents/0/parts/2", json!({"inlineData": data}))]).but(match client {
                     Protocol::Chat => "/messages/1/content/2/file/filename",
                     Protocol::Responses => "/input/0/content/2/filename",
                     _ => "/messages/0/content/2/title",
@@ -339,7 +342,7 @@ fn both_instructions(speaks: Protocol) -> (&'static str, Value) {
 
 #[tokio::test]
 async fn developer_message_becomes_an_instruction_if_the_role_is_unsupported() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let prompt = json!({"role": "developer", "content": FROM_DEVELOPER});
         match client {
             Protocol::Chat => list(body, "/messages").insert(1, prompt),
@@ -348,17 +351,17 @@ async fn developer_message_becomes_an_instruction_if_the_role_is_unsupported() {
         }
         true
     };
-    expect(wish, |_, speaks| match speaks {
-        Protocol::Chat => said([("/messages/1", json!({"role": "developer", "content": FROM_DEVELOPER}))]),
+    expect(add_feature, |_, speaks| match speaks {
+        Protocol::Chat => members([("/messages/1", json!({"role": "developer", "content": FROM_DEVELOPER}))]),
         Protocol::Responses => unreachable!("it is called in chat"),
-        Protocol::Messages | Protocol::Native => said([both_instructions(speaks)]),
+        Protocol::Messages | Protocol::Native => members([both_instructions(speaks)]),
     })
     .await;
 }
 
 #[tokio::test]
 async fn later_developer_message_moves_to_the_front_and_is_reported() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let prompt = json!({"role": "developer", "content": FROM_DEVELOPER});
         match client {
             Protocol::Chat => list(body, "/messages").insert(6, prompt),
@@ -367,10 +370,10 @@ async fn later_developer_message_moves_to_the_front_and_is_reported() {
         }
         true
     };
-    expect(wish, |client, speaks| match speaks {
-        Protocol::Chat => said([("/messages/6", json!({"role": "developer", "content": FROM_DEVELOPER}))]),
+    expect(add_feature, |client, speaks| match speaks {
+        Protocol::Chat => members([("/messages/6", json!({"role": "developer", "content": FROM_DEVELOPER}))]),
         Protocol::Responses => unreachable!("it is called in chat"),
-        Protocol::Messages | Protocol::Native => said([both_instructions(speaks)]).but(match client {
+        Protocol::Messages | Protocol::Native => members([both_instructions(speaks)]).but(match client {
             Protocol::Chat => "/messages/6/role",
             _ => "/input/7/role",
         }),
@@ -380,7 +383,7 @@ async fn later_developer_message_moves_to_the_front_and_is_reported() {
 
 #[tokio::test]
 async fn forced_tool_call_is_forced_at_every_upstream() {
-    let any: Wish = |client, body| {
+    let any: AddFeature = |client, body| {
         match client {
             Protocol::Chat | Protocol::Responses => body["tool_choice"] = "required".into(),
             Protocol::Messages => body["tool_choice"] = json!({"type": "any"}),
@@ -389,12 +392,12 @@ async fn forced_tool_call_is_forced_at_every_upstream() {
         true
     };
     expect(any, |_, speaks| match speaks {
-        Protocol::Chat | Protocol::Responses => said([("/tool_choice", json!("required"))]),
-        Protocol::Messages => said([("/tool_choice", json!({"type": "any"}))]),
-        Protocol::Native => said([("/toolConfig", json!({"functionCallingConfig": {"mode": "ANY"}}))]),
+        Protocol::Chat | Protocol::Responses => members([("/tool_choice", json!("required"))]),
+        Protocol::Messages => members([("/tool_choice", json!({"type": "any"}))]),
+        Protocol::Native => members([("/toolConfig", json!({"functionCallingConfig": {"mode": "ANY"}}))]),
     })
     .await;
-    let this: Wish = |client, body| {
+    let this: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 body["tool_choice"] = json!({"type": "function", "function": {"name": "weather"}});
@@ -410,13 +413,13 @@ async fn forced_tool_call_is_forced_at_every_upstream() {
     };
     expect(this, |_, speaks| match speaks {
         Protocol::Chat => {
-            said([("/tool_choice", json!({"type": "function", "function": {"name": "weather"}}))])
+            members([("/tool_choice", json!({"type": "function", "function": {"name": "weather"}}))])
         }
-        Protocol::Responses => said([("/tool_choice", json!({"type": "function", "name": "weather"}))]),
-        Protocol::Messages => said([("/tool_choice", json!({"type": "tool", "name": "weather"}))]),
+        Protocol::Responses => members([("/tool_choice", json!({"type": "function", "name": "weather"}))]),
+        Protocol::Messages => members([("/tool_choice", json!({"type": "tool", "name": "weather"}))]),
         Protocol::Native => {
             let calling = json!({"mode": "ANY", "allowedFunctionNames": ["weather"]});
-            said([("/toolConfig/functionCallingConfig", calling)])
+            members([("/toolConfig/functionCallingConfig", calling)])
         }
     })
     .await;
@@ -462,7 +465,7 @@ fn allowed(protocol: Protocol, mode: &str) -> Value {
 
 /// An upstream of messages gets only the allowed tools.
 fn two_tools(kind: &str) -> Sent {
-    said([
+    members([
         ("/tools/0/name", json!("weather")),
         ("/tools/1/name", json!("clock")),
         ("/tools/2", Value::Null),
@@ -472,24 +475,24 @@ fn two_tools(kind: &str) -> Sent {
 
 #[tokio::test]
 async fn required_allowed_tools_are_forced_at_every_upstream() {
-    let wish: Wish = |client, body| allow_two(client, body, "required");
-    expect(wish, |_, speaks| match speaks {
-        Protocol::Chat | Protocol::Responses => said([("/tool_choice", allowed(speaks, "required"))]),
+    let add_feature: AddFeature = |client, body| allow_two(client, body, "required");
+    expect(add_feature, |_, speaks| match speaks {
+        Protocol::Chat | Protocol::Responses => members([("/tool_choice", allowed(speaks, "required"))]),
         Protocol::Messages => two_tools("any"),
-        Protocol::Native => said([("/toolConfig/functionCallingConfig", allowed(speaks, "required"))]),
+        Protocol::Native => members([("/toolConfig/functionCallingConfig", allowed(speaks, "required"))]),
     })
     .await;
 }
 
 #[tokio::test]
 async fn optional_allowed_tools_are_dropped_for_native_and_reported() {
-    let wish: Wish = |client, body| allow_two(client, body, "auto");
-    expect(wish, |_, speaks| match speaks {
-        Protocol::Chat | Protocol::Responses => said([("/tool_choice", allowed(speaks, "auto"))]),
+    let add_feature: AddFeature = |client, body| allow_two(client, body, "auto");
+    expect(add_feature, |_, speaks| match speaks {
+        Protocol::Chat | Protocol::Responses => members([("/tool_choice", allowed(speaks, "auto"))]),
         Protocol::Messages => two_tools("auto"),
         // Its list of names requires forced calls.
         Protocol::Native => {
-            said([("/toolConfig", Value::Null), ("/tools/0/functionDeclarations/2/name", json!("map"))])
+            members([("/toolConfig", Value::Null), ("/tools/0/functionDeclarations/2/name", json!("map"))])
                 .but("/tool_choice")
         }
     })
@@ -498,7 +501,7 @@ async fn optional_allowed_tools_are_dropped_for_native_and_reported() {
 
 #[tokio::test]
 async fn cache_control_reaches_messages_and_is_reported_as_dropped_elsewhere() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let question = match client {
             Protocol::Chat => "/messages/1/content/0",
             Protocol::Messages => "/messages/0/content/0",
@@ -510,13 +513,13 @@ async fn cache_control_reaches_messages_and_is_reported_as_dropped_elsewhere() {
         }
         true
     };
-    expect(wish, |client, speaks| {
+    expect(add_feature, |client, speaks| {
         let dropped = match client {
             Protocol::Chat => "/messages/1/content/0/cache_control, /tools/0/cache_control",
             _ => "/messages/0/content/0/cache_control, /tools/0/cache_control",
         };
         let at = |question: &'static str, tool: &'static str, words: Value| {
-            said([(question, words.clone()), (tool, words)])
+            members([(question, words.clone()), (tool, words)])
         };
         match speaks {
             Protocol::Chat => {
@@ -542,7 +545,7 @@ async fn cache_control_reaches_messages_and_is_reported_as_dropped_elsewhere() {
 
 #[tokio::test]
 async fn refusal_becomes_plain_text_if_the_protocol_has_none() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 let part = json!({"type": "refusal", "refusal": REFUSAL});
@@ -556,15 +559,15 @@ async fn refusal_becomes_plain_text_if_the_protocol_has_none() {
         }
         true
     };
-    expect(wish, |_, speaks| match speaks {
+    expect(add_feature, |_, speaks| match speaks {
         Protocol::Chat => {
             let content = json!([{"type": "refusal", "refusal": REFUSAL}]);
             let message = json!({"role": "assistant", "content": content});
-            said([("/messages/5", message)])
+            members([("/messages/5", message)])
         }
         Protocol::Responses => unreachable!("it is called in chat"),
-        Protocol::Messages => said([("/messages/3/content", json!([{"type": "text", "text": REFUSAL}]))]),
-        Protocol::Native => said([("/contents/3/parts", json!([{"text": REFUSAL}]))]),
+        Protocol::Messages => members([("/messages/3/content", json!([{"type": "text", "text": REFUSAL}]))]),
+        Protocol::Native => members([("/contents/3/parts", json!([{"text": REFUSAL}]))]),
     })
     .await;
 }

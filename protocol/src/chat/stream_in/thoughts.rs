@@ -136,15 +136,15 @@ impl Thoughts {
             && open.summary == summary
             && !open.is_signed
         {
-            let may_be = |known: bool, is_told: bool, is_same: bool| !known || !is_told || is_same;
+            let may_be = |known: bool, is_given: bool, is_same: bool| !known || !is_given || is_same;
             let is_same_index = may_be(open.index.is_some(), index.is_some(), open.index == index);
             if is_same_index && may_be(open.id.is_some(), id.is_some(), open.id == id) {
                 open.index = open.index.or(index);
-                let told = if open.id.is_none() { id } else { None };
-                if told.is_some() {
-                    open.id.clone_from(&told);
+                let new_id = if open.id.is_none() { id } else { None };
+                if new_id.is_some() {
+                    open.id.clone_from(&new_id);
                 }
-                return (open.thought, told, open.part);
+                return (open.thought, new_id, open.part);
             }
             if summary && id.is_some() && open.id == id {
                 open.part = open.part.saturating_add(1);
@@ -185,7 +185,7 @@ fn texts_of(detail: &Value) -> Option<&'static [&'static str]> {
 }
 
 /// Keeps the unread fields of details. Details of unknown kinds are reported as a whole. `at`: the delta's place.
-pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut StreamExtra) {
+pub(super) fn keep_unread(details: &Value, at: &str, extra: &mut StreamExtra) {
     for (place, detail) in (0..).zip(details.as_array().into_iter().flatten()) {
         let (Some(texts), Value::Object(members)) = (texts_of(detail), detail) else { continue };
         let is_read = |name: &str, value: &Value| {
@@ -196,7 +196,7 @@ pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut StreamExtra) {
         let unread: Map<_, _> = unread.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !unread.is_empty() {
             let place = detail["index"].as_u64().unwrap_or(place);
-            kept.unread(unread, &format!("{at}/reasoning_details/{place}"), &[]);
+            extra.unread(unread, &format!("{at}/reasoning_details/{place}"), &[]);
         }
     }
 }

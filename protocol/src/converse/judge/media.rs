@@ -34,13 +34,14 @@ pub(super) fn media_have_their_form(body: &Value, findings: &mut Findings) {
             }
             let (at, source) = (format!("{at}/{kind}"), &medium["source"]);
             if !formats.contains(&text(medium, "format")) {
-                findings.say(format!("{at}/format"), format!("{} is no format of {kind}", medium["format"]));
+                findings
+                    .report(format!("{at}/format"), format!("{} is no format of {kind}", medium["format"]));
             }
             unknown(source, &format!("{at}/source"), &["bytes", "s3Location", "text", "content"], findings);
             let is_stored = text(&source["s3Location"], "uri").starts_with("s3://");
             let is_text = kind == "document" && (source["text"].is_string() || source["content"].is_array());
             if !(is_stored || is_text || is_base64(text(source, "bytes"))) {
-                findings.say(format!("{at}/source"), "neither bytes nor an object in S3");
+                findings.report(format!("{at}/source"), "neither bytes nor an object in S3");
             }
         }
     }
@@ -51,7 +52,7 @@ pub(super) fn media_have_their_form(body: &Value, findings: &mut Findings) {
                 .map(move |(index, block)| (format!("{at}/content/{index}"), block))
         })
     {
-        findings.say(at, "only the user has media");
+        findings.report(at, "only the user has media");
     }
 }
 
@@ -69,10 +70,10 @@ pub(super) fn names_of_documents(body: &Value, findings: &mut Findings) {
         let name = text(document, "name");
         let is_right = |c: char| c.is_ascii_alphanumeric() || " -()[]".contains(c);
         if name.is_empty() || name.len() > 200 || !name.chars().all(is_right) || name.contains("  ") {
-            findings.say(format!("{at}/document/name"), format!("{name:?} is no name of a document"));
+            findings.report(format!("{at}/document/name"), format!("{name:?} is no name of a document"));
         }
         if !known.insert(name.to_ascii_lowercase()) {
-            findings.say(format!("{at}/document/name"), format!("{name:?} for a second document"));
+            findings.report(format!("{at}/document/name"), format!("{name:?} for a second document"));
         }
     }
 }
@@ -83,7 +84,7 @@ pub(super) fn a_text_beside_documents(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let has = |kind: &str| items(&message["content"]).any(|(_, block)| !block[kind].is_null());
         if has("document") && !has("text") {
-            findings.say(format!("{at}/content"), "a document without a text");
+            findings.report(format!("{at}/content"), "a document without a text");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
 pub(super) fn calls_need_tools(body: &Value, findings: &mut Findings) {
     let has_calls = of_kind(body, "toolUse").chain(of_kind(body, "toolResult")).next().is_some();
     if has_calls && tools(body).next().is_none() {
-        findings.say("/toolConfig", "must be defined when using toolUse and toolResult content blocks");
+        findings.report("/toolConfig", "must be defined when using toolUse and toolResult content blocks");
     }
 }
 
@@ -34,16 +34,16 @@ pub(super) fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
         return;
     }
     if items(&config["tools"]).next().is_none() {
-        findings.say("/toolConfig/tools", "has 1 tool at least");
+        findings.report("/toolConfig/tools", "has 1 tool at least");
     }
     let choice = &config["toolChoice"];
     unknown(choice, "/toolConfig/toolChoice", &["auto", "any", "tool"], findings);
     if !choice.is_null() && choice.as_object().map_or(0, serde_json::Map::len) != 1 {
-        findings.say("/toolConfig/toolChoice", "has exactly one field");
+        findings.report("/toolConfig/toolChoice", "has exactly one field");
     }
     let named = &choice["tool"]["name"];
     if !choice["tool"].is_null() && !tools(body).any(|(_, tool)| tool["name"] == *named) {
-        findings.say("/toolConfig/toolChoice/tool/name", format!("{named} is none of the tools"));
+        findings.report("/toolConfig/toolChoice/tool/name", format!("{named} is none of the tools"));
     }
 }
 
@@ -53,13 +53,13 @@ pub(super) fn schemas_of_tools(body: &Value, findings: &mut Findings) {
     for (at, tool) in tools(body) {
         let (within, input) = (format!("{at}/inputSchema/json"), &tool["inputSchema"]["json"]);
         if input["type"] != "object" {
-            findings.say(format!("{within}/type"), "must be object");
+            findings.report(format!("{within}/type"), "must be object");
         }
         if tool["strict"] == true {
             schema::closed(input, &within, findings);
         }
         if tool["description"] == "" {
-            findings.say(format!("{at}/description"), "has 1 character at least");
+            findings.report(format!("{at}/description"), "has 1 character at least");
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn schemas_of_answers_are_closed(body: &Value, findings: &mut Finding
     let given = text(&format["structure"]["jsonSchema"], "schema");
     match serde_json::from_str::<Value>(given) {
         Ok(given) => schema::closed(&given, at, findings),
-        Err(_) => findings.say(at, "is no JSON"),
+        Err(_) => findings.report(at, "is no JSON"),
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     range(body, "/additionalModelRequestFields/top_k", 0.0, f64::MAX, findings);
     let count = items(&body["inferenceConfig"]["stopSequences"]).count();
     if count > 2500 {
-        findings.say("/inferenceConfig/stopSequences", format!("{count}, 2500 at most"));
+        findings.report("/inferenceConfig/stopSequences", format!("{count}, 2500 at most"));
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn stops_are_not_white(body: &Value, findings: &mut Findings) {
     for (index, stop) in items(&body["inferenceConfig"]["stopSequences"]) {
         if stop.as_str().is_none_or(|stop| stop.trim().is_empty()) {
             let at = format!("/inferenceConfig/stopSequences/{index}");
-            findings.say(at, "each stop sequence must contain non-whitespace");
+            findings.report(at, "each stop sequence must contain non-whitespace");
         }
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn metadata_fits(body: &Value, findings: &mut Findings) {
     }
     let count = given.as_object().map_or(0, serde_json::Map::len);
     if !(1..=16).contains(&count) {
-        findings.say("/requestMetadata", format!("{count} pairs, where 1 to 16 are right"));
+        findings.report("/requestMetadata", format!("{count} pairs, where 1 to 16 are right"));
     }
     let is_right = |text: &str| {
         let is_right =
@@ -119,7 +119,7 @@ pub(super) fn metadata_fits(body: &Value, findings: &mut Findings) {
     };
     for (name, value) in given.as_object().into_iter().flatten() {
         if name.is_empty() || !is_right(name) || !value.as_str().is_some_and(is_right) {
-            findings.say(format!("/requestMetadata/{name}"), "a name or a value with other characters");
+            findings.report(format!("/requestMetadata/{name}"), "a name or a value with other characters");
         }
     }
 }
@@ -133,14 +133,14 @@ pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
     }
     let choice = &body["toolConfig"]["toolChoice"];
     if !choice["any"].is_null() || !choice["tool"].is_null() {
-        findings.say("/toolConfig/toolChoice", "thinking may not be enabled when it forces tool use");
+        findings.report("/toolConfig/toolChoice", "thinking may not be enabled when it forces tool use");
     }
     let inference = &body["inferenceConfig"];
     if !inference["temperature"].is_null() && inference["temperature"].as_f64() != Some(1.0) {
-        findings.say("/inferenceConfig/temperature", "may only be 1 when thinking is enabled");
+        findings.report("/inferenceConfig/temperature", "may only be 1 when thinking is enabled");
     }
     if !body["additionalModelRequestFields"]["top_k"].is_null() {
-        findings.say("/additionalModelRequestFields/top_k", "must be unset when thinking is enabled");
+        findings.report("/additionalModelRequestFields/top_k", "must be unset when thinking is enabled");
     }
     range(body, "/inferenceConfig/topP", 0.95, 1.0, findings);
     if kind == "enabled" {
@@ -148,7 +148,7 @@ pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
         let most = inference["maxTokens"].as_f64().unwrap_or_default() - 1.0;
         range(body, at, 1024.0, most, findings);
         if thinking["budget_tokens"].is_null() {
-            findings.say(at, "field required");
+            findings.report(at, "field required");
         }
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
 pub(super) fn temperature_or_top_p(body: &Value, findings: &mut Findings) {
     let inference = &body["inferenceConfig"];
     if !inference["temperature"].is_null() && !inference["topP"].is_null() {
-        findings.say("/inferenceConfig/topP", "`temperature` and `top_p` cannot both be specified");
+        findings.report("/inferenceConfig/topP", "`temperature` and `top_p` cannot both be specified");
     }
 }
 
@@ -166,13 +166,13 @@ pub(super) fn temperature_or_top_p(body: &Value, findings: &mut Findings) {
 /// github.com/BerriAI/litellm/issues/7416; `status` of `ToolResultBlock` in the model.
 pub(super) fn plain_settings(body: &Value, findings: &mut Findings) {
     if !body["additionalModelRequestFields"].is_null() {
-        findings.say("/additionalModelRequestFields", "the model has no such fields");
+        findings.report("/additionalModelRequestFields", "the model has no such fields");
     }
     for (at, tool) in tools(body).filter(|(_, tool)| !tool["strict"].is_null()) {
-        findings.say(format!("{at}/strict"), format!("the model can't enforce {}", tool["name"]));
+        findings.report(format!("{at}/strict"), format!("the model can't enforce {}", tool["name"]));
     }
     for (at, _) in of_kind(body, "toolResult").filter(|(_, result)| !result["status"].is_null()) {
-        findings.say(format!("{at}/status"), "the model knows no status");
+        findings.report(format!("{at}/status"), "the model knows no status");
     }
 }
 

@@ -49,8 +49,9 @@ fn valid_chat_streams_are_accepted() {
         end("tool_calls"),
     ];
     let read = clean(Protocol::Chat, &whole(&calls));
-    let said: Vec<_> = read.calls.iter().map(|call| (call.name.as_str(), call.input.as_str())).collect();
-    assert_eq!(said, [("f", "{\"x\":1}"), ("g", "{}")]);
+    let names_and_inputs: Vec<_> =
+        read.calls.iter().map(|call| (call.name.as_str(), call.input.as_str())).collect();
+    assert_eq!(names_and_inputs, [("f", "{\"x\":1}"), ("g", "{}")]);
     // The last call of a truncated answer, and a failed answer.
     clean(Protocol::Chat, &whole(&[begin(0, "a", "f"), piece(0, "{"), end("length")]));
     let failed =

@@ -36,7 +36,7 @@ fn called_with(members: &Value) -> Value {
     json!({ "messages": [user(), calling(&[call]), result("c1")] })
 }
 
-fn said(message: Value) -> Value {
+fn followed_by(message: Value) -> Value {
     json!({ "messages": [user(), message] })
 }
 
@@ -69,18 +69,22 @@ fn every_chat_rule_rejects_and_accepts() {
     let sound = |format: &str| {
         part(json!({ "type": "input_audio", "input_audio": { "format": format, "data": "AAAA" } }))
     };
-    let named = |name: &str| said(json!({ "role": "user", "content": "x", "name": name }));
+    let named = |name: &str| followed_by(json!({ "role": "user", "content": "x", "name": name }));
     let system = |role: &str| json!({ "role": role, "content": "Be brief." });
     let cases: Vec<Case> = vec![
         ("messages_are_there", json!({ "messages": [] }), json!({})),
-        ("messages_are_there", said(json!({ "role": "nobody", "content": "x" })), said(system("developer"))),
+        (
+            "messages_are_there",
+            followed_by(json!({ "role": "nobody", "content": "x" })),
+            followed_by(system("developer")),
+        ),
         // A message between a call and its result, a result without a call, a call without a result.
         (
             "results_follow_their_calls",
             json!({ "messages": [user(), calling(&[call("c1")]), user(), result("c1")] }),
             called(&["c1"]),
         ),
-        ("results_follow_their_calls", said(result("c1")), called(&["c1", "c2"])),
+        ("results_follow_their_calls", followed_by(result("c1")), called(&["c1", "c2"])),
         (
             "results_follow_their_calls",
             json!({ "messages": [user(), calling(&[call("c1"), call("c2")]), result("c1")] }),
@@ -108,23 +112,27 @@ fn every_chat_rule_rejects_and_accepts() {
         ),
         (
             "content_is_there",
-            said(json!({ "role": "assistant", "content": null })),
-            said(json!({ "role": "assistant", "content": null, "refusal": "No." })),
+            followed_by(json!({ "role": "assistant", "content": null })),
+            followed_by(json!({ "role": "assistant", "content": null, "refusal": "No." })),
         ),
-        ("content_is_there", said(json!({ "role": "user" })), said(json!({ "role": "user", "content": "" }))),
-        ("lists_are_not_empty", said(json!({ "role": "user", "content": [] })), json!({})),
+        (
+            "content_is_there",
+            followed_by(json!({ "role": "user" })),
+            followed_by(json!({ "role": "user", "content": "" })),
+        ),
+        ("lists_are_not_empty", followed_by(json!({ "role": "user", "content": [] })), json!({})),
         (
             "lists_are_not_empty",
-            said(json!({ "role": "assistant", "content": "x", "tool_calls": [] })),
-            said(json!({ "role": "assistant", "content": "x" })),
+            followed_by(json!({ "role": "assistant", "content": "x", "tool_calls": [] })),
+            followed_by(json!({ "role": "assistant", "content": "x" })),
         ),
         ("lists_are_not_empty", json!({ "tools": [] }), json!({ "tools": [now] })),
         (
             "parts_fit_the_role",
-            said(
+            followed_by(
                 json!({ "role": "assistant", "content": [{ "type": "image_url", "image_url": { "url": "https://a.example/i" } }] }),
             ),
-            said(json!({ "role": "assistant", "content": [{ "type": "refusal", "refusal": "No." }] })),
+            followed_by(json!({ "role": "assistant", "content": [{ "type": "refusal", "refusal": "No." }] })),
         ),
         (
             "parts_fit_the_role",
@@ -196,7 +204,7 @@ fn every_chat_rule_rejects_and_accepts() {
             format(json!({ "name": "n", "schema": open })),
         ),
         (
-            "json_is_asked_for",
+            "json_is_mentioned",
             json!({ "response_format": { "type": "json_object" } }),
             json!({ "response_format": { "type": "json_object" },
                 "messages": [{ "role": "user", "content": "As JSON." }] }),
@@ -229,17 +237,17 @@ fn every_chat_rule_rejects_and_accepts() {
         ("members_are_known", json!({ "top_k": 1 }), json!({ "top_p": 1 })),
         (
             "members_are_known",
-            said(json!({ "role": "user", "content": "x", "cache_control": {} })),
+            followed_by(json!({ "role": "user", "content": "x", "cache_control": {} })),
             named("a"),
         ),
         (
             "members_are_known",
-            said(json!({ "role": "assistant", "content": "x", "thoughts": [] })),
-            said(json!({ "role": "assistant", "content": "x", "thinking_blocks": [], "images": [] })),
+            followed_by(json!({ "role": "assistant", "content": "x", "thoughts": [] })),
+            followed_by(json!({ "role": "assistant", "content": "x", "thinking_blocks": [], "images": [] })),
         ),
         ("newer_limit", json!({ "max_tokens": 9 }), json!({ "max_completion_tokens": 9 })),
-        ("no_developer", said(system("developer")), said(system("system"))),
-        ("system_first", said(system("system")), json!({ "messages": [system("system"), user()] })),
+        ("no_developer", followed_by(system("developer")), followed_by(system("system"))),
+        ("system_first", followed_by(system("system")), json!({ "messages": [system("system"), user()] })),
         (
             "functions_only",
             json!({ "tools": [{ "type": "custom", "custom": { "name": "sh" } }] }),
@@ -247,8 +255,8 @@ fn every_chat_rule_rejects_and_accepts() {
         ),
         (
             "no_reasoning_content",
-            said(json!({ "role": "assistant", "content": "x", "reasoning_content": "y" })),
-            said(json!({ "role": "assistant", "content": "x" })),
+            followed_by(json!({ "role": "assistant", "content": "x", "reasoning_content": "y" })),
+            followed_by(json!({ "role": "assistant", "content": "x" })),
         ),
     ];
     every_rule_refuses_and_takes(Protocol::Chat, &json!({ "model": "m", "messages": [user()] }), &cases);

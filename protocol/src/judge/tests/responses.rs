@@ -181,7 +181,7 @@ fn every_responses_rule_rejects_and_accepts() {
             format(json!({ "name": "n", "schema": open })),
         ),
         (
-            "json_is_asked_for",
+            "json_is_mentioned",
             json!({ "instructions": "As JSON.", "text": { "format": { "type": "json_object" } } }),
             json!({ "input": "As JSON.", "text": { "format": { "type": "json_object" } } }),
         ),

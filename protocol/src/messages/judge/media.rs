@@ -29,7 +29,7 @@ pub(super) fn media_have_their_form(body: &Value, findings: &mut Findings) {
             _ => false,
         };
         if !is_right {
-            findings.say(
+            findings.report(
                 format!("{at}/source"),
                 format!("no source of the kind {:?} for {kind}", source["type"]),
             );

@@ -21,20 +21,20 @@ pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
         return;
     }
     if ["any", "tool"].contains(&text(&body["tool_choice"], "type")) {
-        findings.say("/tool_choice", "thinking may not be enabled when tool_choice forces tool use");
+        findings.report("/tool_choice", "thinking may not be enabled when tool_choice forces tool use");
     }
     if !body["temperature"].is_null() && body["temperature"].as_f64() != Some(1.0) {
-        findings.say("/temperature", "may only be 1 when thinking is enabled");
+        findings.report("/temperature", "may only be 1 when thinking is enabled");
     }
     if !body["top_k"].is_null() {
-        findings.say("/top_k", "must be unset when thinking is enabled");
+        findings.report("/top_k", "must be unset when thinking is enabled");
     }
     range(body, "/top_p", 0.95, 1.0, findings);
     if kind == "enabled" {
         let most = body["max_tokens"].as_f64().unwrap_or_default() - 1.0;
         range(body, "/thinking/budget_tokens", 1024.0, most, findings);
         if body["thinking"]["budget_tokens"].is_null() {
-            findings.say("/thinking/budget_tokens", "field required");
+            findings.report("/thinking/budget_tokens", "field required");
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
 /// github.com/skydiscover-ai/skydiscover/issues/15, github.com/Vali-98/ChatterUI/issues/564.
 pub(super) fn temperature_or_top_p(body: &Value, findings: &mut Findings) {
     if !body["temperature"].is_null() && !body["top_p"].is_null() {
-        findings.say("/top_p", "`temperature` and `top_p` cannot both be specified");
+        findings.report("/top_p", "`temperature` and `top_p` cannot both be specified");
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn temperature_or_top_p(body: &Value, findings: &mut Findings) {
 /// Field required").
 pub(super) fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     if body["max_tokens"].is_null() {
-        findings.say("/max_tokens", "field required");
+        findings.report("/max_tokens", "field required");
     }
     range(body, "/max_tokens", 1.0, f64::MAX, findings);
     range(body, "/temperature", 0.0, 1.0, findings);
@@ -65,7 +65,7 @@ pub(super) fn stops_are_not_white(body: &Value, findings: &mut Findings) {
     for (index, stop) in items(&body["stop_sequences"]) {
         if stop.as_str().is_none_or(|stop| stop.trim().is_empty()) {
             findings
-                .say(format!("/stop_sequences/{index}"), "each stop sequence must contain non-whitespace");
+                .report(format!("/stop_sequences/{index}"), "each stop sequence must contain non-whitespace");
         }
     }
 }
@@ -78,15 +78,15 @@ pub(super) fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
         return;
     }
     if items(&body["tools"]).next().is_none() {
-        findings.say("/tool_choice", "may only be specified while providing tools");
+        findings.report("/tool_choice", "may only be specified while providing tools");
     }
     one_of(body, "/tool_choice/type", &["auto", "any", "tool", "none"], findings);
     let is_there = items(&body["tools"]).any(|(_, tool)| tool["name"] == choice["name"]);
     if choice["type"] == "tool" && !is_there {
-        findings.say("/tool_choice/name", format!("tool {} not found in provided tools", choice["name"]));
+        findings.report("/tool_choice/name", format!("tool {} not found in provided tools", choice["name"]));
     }
     if choice["type"] == "none" && !choice["disable_parallel_tool_use"].is_null() {
-        findings.say("/tool_choice/disable_parallel_tool_use", "extra inputs are not permitted");
+        findings.report("/tool_choice/disable_parallel_tool_use", "extra inputs are not permitted");
     }
 }
 
@@ -99,10 +99,10 @@ pub(super) fn schemas_of_tools(body: &Value, findings: &mut Findings) {
     {
         let (at, input) = (format!("/tools/{index}/input_schema"), &tool["input_schema"]);
         if input["type"] != "object" {
-            findings.say(format!("{at}/type"), "input should be 'object'");
+            findings.report(format!("{at}/type"), "input should be 'object'");
         }
         for word in ["oneOf", "allOf", "anyOf"].into_iter().filter(|word| !input[*word].is_null()) {
-            findings.say(format!("{at}/{word}"), "is not supported at the top level");
+            findings.report(format!("{at}/{word}"), "is not supported at the top level");
         }
         if tool["strict"] == true {
             schema::closed(input, &at, findings);

@@ -150,7 +150,7 @@ fn chat_choice(made: Made) -> BoxedStrategy<Value> {
         ],
         vec![("content_filter_results", exactly(vec![("hate", mark())]))],
     );
-    choice.prop_map(told_calls).boxed()
+    choice.prop_map(identify_calls).boxed()
 }
 
 fn chat_message(made: Made) -> BoxedStrategy<Value> {
@@ -212,7 +212,7 @@ fn chat_detail(made: Made) -> BoxedStrategy<Value> {
 }
 
 /// Gives each well-formed call an id, and some of them a signature.
-fn told_calls(mut choice: Value) -> Value {
+fn identify_calls(mut choice: Value) -> Value {
     let mut proofs = Vec::new();
     let calls = choice.pointer_mut("/message/tool_calls").and_then(Value::as_array_mut);
     for (index, call) in calls.into_iter().flatten().enumerate() {
@@ -271,7 +271,7 @@ pub(in crate::tests) fn messages(made: Made) -> BoxedStrategy<Value> {
             ("context_management", exactly(vec![("applied_edits", list(mark(), 1..2))])),
         ],
     );
-    let told = |mut message: Value| {
+    let with_stop_reason = |mut message: Value| {
         if let Value::Object(members) = &mut message
             && let Some(Value::Array(end)) = members.shift_remove("end")
         {
@@ -280,7 +280,7 @@ pub(in crate::tests) fn messages(made: Made) -> BoxedStrategy<Value> {
         }
         message
     };
-    numbered_calls(message.prop_map(told).boxed(), "content")
+    numbered_calls(message.prop_map(with_stop_reason).boxed(), "content")
 }
 
 /// Gives each block or item that calls a tool a unique id.
@@ -477,10 +477,10 @@ fn native_part(made: Made) -> BoxedStrategy<Value> {
         let wrapped = one_of(&[json!("Z3ctc2lnbmF0dXJlOkErLz0="), json!("Z3ctcmVkYWN0ZWQ6QSsvPQ==")]);
         ("thoughtSignature", any_of(vec![mark(), wrapped]))
     };
-    let said = any_of(vec![mark(), mark(), word("")]);
+    let text_value = any_of(vec![mark(), mark(), word("")]);
     let thinks = one_of(&[json!(true), json!(true), json!(false)]);
-    let text = || made.object(vec![("text", said.clone())], vec![signature()]);
-    let thought = made.object(vec![("text", said.clone()), ("thought", thinks)], vec![signature()]);
+    let text = || made.object(vec![("text", text_value.clone())], vec![signature()]);
+    let thought = made.object(vec![("text", text_value.clone()), ("thought", thinks)], vec![signature()]);
     let kind = one_of(&[json!("image/png"), json!("audio/wav"), json!("application/pdf"), json!("odd")]);
     let data = one_of(&[json!("AA=="), json!("-_8"), json!("AA"), json!("")]);
     let inline = made.object(vec![("mimeType", kind.clone()), ("data", data)], vec![("displayName", mark())]);

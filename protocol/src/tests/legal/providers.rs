@@ -172,7 +172,7 @@ fn settings_rejected_by_strict_providers_are_sent_to_others() {
     for (source, request) in legal_requests().iter().filter(|(source, _)| *source != Protocol::Chat) {
         let body = written(*source, request, Protocol::Chat, Capabilities::MOST);
         let refused = refused(strict, Protocol::Chat, &body);
-        found.extend(refused.into_iter().filter_map(|told| Some(told.split_once(':')?.0.to_owned())));
+        found.extend(refused.into_iter().filter_map(|reason| Some(reason.split_once(':')?.0.to_owned())));
     }
     let rules = [
         "functions_only",

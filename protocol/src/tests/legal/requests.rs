@@ -16,16 +16,16 @@ use crate::conversation::Protocol;
 #[derive(Debug, Clone)]
 pub(super) struct Legal {
     pub(super) body: Value,
-    pub(super) said: Said,
+    pub(super) content: RequestContent,
 }
 
 /// What a request says, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Said {
+pub(super) struct RequestContent {
     pub(super) system: Vec<String>,
     /// By the user and the model.
     pub(super) texts: Vec<String>,
-    pub(super) calls: Vec<SaidCall>,
+    pub(super) calls: Vec<ExpectedCall>,
     /// Data and URLs of images.
     pub(super) pictures: Vec<String>,
     /// Data of other media.
@@ -34,7 +34,7 @@ pub(super) struct Said {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct SaidCall {
+pub(super) struct ExpectedCall {
     pub(super) name: String,
     /// The text, for a custom tool.
     pub(super) input: Value,
@@ -52,7 +52,7 @@ pub(super) fn write(protocol: Protocol, plan: &Plan) -> Legal {
         Protocol::Native => native::write(plan, &mut writer),
         Protocol::Converse | Protocol::External(_) => unreachable!("no client speaks it"),
     };
-    Legal { body, said: writer.said }
+    Legal { body, content: writer.content }
 }
 
 /// What all protocols need in order to write a conversation.
@@ -61,7 +61,7 @@ struct Writer {
     /// Tool names as the protocol accepts them.
     names: Vec<String>,
     ids: HashSet<String>,
-    said: Said,
+    content: RequestContent,
 }
 
 impl Writer {
@@ -74,8 +74,8 @@ impl Writer {
             }
             names.push(name);
         }
-        let said = Said { tools: names.clone(), ..Said::default() };
-        Self { protocol, names, ids: HashSet::new(), said }
+        let content = RequestContent { tools: names.clone(), ..RequestContent::default() };
+        Self { protocol, names, ids: HashSet::new(), content }
     }
 
     /// An id that the protocol accepts: unique where required.
@@ -99,15 +99,15 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) -> Value {
-        self.said.texts.push(text.to_owned());
+        self.content.texts.push(text.to_owned());
         text.into()
     }
 
     /// Records what the user's pieces say.
-    fn say(&mut self, bits: &[Bit]) {
+    fn note_content(&mut self, bits: &[Bit]) {
         for bit in bits {
             match bit {
-                Bit::Text(text) => self.said.texts.push(text.clone()),
+                Bit::Text(text) => self.content.texts.push(text.clone()),
                 Bit::Blank(_) => {}
                 other => self.say_medium(other),
             }
@@ -116,9 +116,9 @@ impl Writer {
 
     fn say_medium(&mut self, bit: &Bit) {
         match bit {
-            Bit::Picture(_, data) => self.said.pictures.push(data.clone()),
-            Bit::PictureAt(url) => self.said.pictures.push(url.clone()),
-            Bit::Pdf(data) => self.said.files.push(data.clone()),
+            Bit::Picture(_, data) => self.content.pictures.push(data.clone()),
+            Bit::PictureAt(url) => self.content.pictures.push(url.clone()),
+            Bit::Pdf(data) => self.content.files.push(data.clone()),
             Bit::Text(_) | Bit::Blank(_) => {}
         }
     }
@@ -129,8 +129,8 @@ impl Writer {
             Bit::Text(text) => Some(text.clone()),
             _ => None,
         });
-        let call = SaidCall { name: self.names[tool].clone(), input, result: texts.collect() };
-        self.said.calls.push(call);
+        let call = ExpectedCall { name: self.names[tool].clone(), input, result: texts.collect() };
+        self.content.calls.push(call);
         for bit in result {
             self.say_medium(bit);
         }

@@ -151,7 +151,7 @@ pub(super) fn answers() -> impl Strategy<Value = Answer> {
 
 impl Answer {
     /// What the answer says: its text, and names and arguments of its calls.
-    pub(super) fn said(&self, protocol: Protocol) -> (String, Vec<(String, Value)>) {
+    pub(super) fn expected(&self, protocol: Protocol) -> (String, Vec<(String, Value)>) {
         let (mut text, mut calls) = (String::new(), Vec::new());
         for step in &self.steps {
             match step {

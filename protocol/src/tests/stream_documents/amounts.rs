@@ -9,13 +9,13 @@ use crate::conversation::{Answer, Citation, Delta, FinishReason, Input, PartKind
 /// What an answer adds up to.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Amounts {
-    choices: BTreeMap<u32, Said>,
+    choices: BTreeMap<u32, ChoiceContent>,
     usage: Option<Usage>,
 }
 
 /// What a choice says.
 #[derive(Debug, Default, PartialEq)]
-struct Said {
+struct ChoiceContent {
     pieces: Vec<Piece>,
     citations: Vec<Citation>,
     tokens: Vec<Value>,
@@ -55,16 +55,16 @@ impl Amounts {
         let is_native = answer.source == Protocol::Native;
         let mut amounts = Self { usage: answer.usage, ..Self::default() };
         for (index, choice) in (0..).zip(answer.choices) {
-            let said = amounts.choices.entry(index).or_default();
+            let content = amounts.choices.entry(index).or_default();
             for part in choice.parts {
-                said.part(part.kind);
+                content.part(part.kind);
                 if is_native {
-                    said.join_thoughts();
+                    content.join_thoughts();
                 }
             }
-            (said.citations, said.end) = (choice.citations, choice.end);
+            (content.citations, content.end) = (choice.citations, choice.end);
             if let Some(Value::Array(tokens)) = choice.logprobs {
-                said.tokens = tokens;
+                content.tokens = tokens;
             }
         }
         amounts.sorted()
@@ -76,10 +76,10 @@ impl Amounts {
         for delta in deltas.iter().cloned() {
             match delta {
                 Delta::Text { choice, text, logprobs } => {
-                    let said = amounts.choice(choice);
-                    said.text(&text);
+                    let content = amounts.choice(choice);
+                    content.text(&text);
                     if let Some(Value::Array(tokens)) = logprobs {
-                        said.tokens.extend(tokens);
+                        content.tokens.extend(tokens);
                     }
                 }
                 Delta::Refusal { choice, text } => amounts.choice(choice).refusal(&text),
@@ -90,9 +90,9 @@ impl Amounts {
                     amounts.choice(choice).prove(thought, id, signature, redacted);
                 }
                 Delta::Call { choice, call, id, name, custom, signature } => {
-                    let said = amounts.choice(choice);
-                    assert_eq!(call as usize, said.calls.len(), "calls come in order");
-                    said.call(id, name, custom, signature);
+                    let content = amounts.choice(choice);
+                    assert_eq!(call as usize, content.calls.len(), "calls come in order");
+                    content.call(id, name, custom, signature);
                 }
                 Delta::CallInput { choice, call, text } => {
                     amounts.choice(choice).input(call as usize, &text);
@@ -103,24 +103,24 @@ impl Amounts {
                 Delta::Ended { choice, end } => amounts.choice(choice).end = Some(end),
                 // Media are not compared.
                 Delta::Image { .. } | Delta::Started { .. } | Delta::Extra(_) | Delta::Done => {}
-                Delta::CallDone { .. } => panic!("only a reader inside of the sequencer says it"),
-                Delta::Failed(failure) => panic!("{failure:?} was never said"),
+                Delta::CallDone { .. } => panic!("only a reader inside of the sequencer emits it"),
+                Delta::Failed(failure) => panic!("{failure:?} was never written"),
             }
         }
         amounts.sorted()
     }
 
-    fn choice(&mut self, index: u32) -> &mut Said {
+    fn choice(&mut self, index: u32) -> &mut ChoiceContent {
         self.choices.entry(index).or_default()
     }
 
     /// The order of citations and the numbers of thoughts don't matter. A usage that counts nothing is the same as none:
     /// some protocols require one.
     fn sorted(mut self) -> Self {
-        for said in self.choices.values_mut() {
-            said.citations.sort_by_key(|citation| format!("{citation:?}"));
-            said.thoughts.clear();
-            for piece in &mut said.pieces {
+        for content in self.choices.values_mut() {
+            content.citations.sort_by_key(|citation| format!("{citation:?}"));
+            content.thoughts.clear();
+            for piece in &mut content.pieces {
                 // Without text it is an empty summary.
                 if let Piece::Thought { text, summary, .. } = piece {
                     text.retain(|text| !text.is_empty());
@@ -141,22 +141,22 @@ impl Amounts {
 
     /// Forgets which text a source supports.
     pub(super) fn forget_places(&mut self) {
-        for said in self.choices.values_mut() {
-            said.citations.iter_mut().for_each(|citation| citation.span = None);
-            said.citations.sort_by_key(|citation| format!("{citation:?}"));
+        for content in self.choices.values_mut() {
+            content.citations.iter_mut().for_each(|citation| citation.span = None);
+            content.citations.sort_by_key(|citation| format!("{citation:?}"));
         }
     }
 
     /// The thoughts of the first choice.
     pub(super) fn into_thoughts(mut self) -> Vec<Piece> {
-        let said = self.choices.remove(&0).unwrap_or_default();
-        said.pieces.into_iter().filter(|piece| matches!(piece, Piece::Thought { .. })).collect()
+        let content = self.choices.remove(&0).unwrap_or_default();
+        content.pieces.into_iter().filter(|piece| matches!(piece, Piece::Thought { .. })).collect()
     }
 
     /// Takes the citations out, each with its choice.
     pub(super) fn take_citations(&mut self) -> Vec<(u32, Citation)> {
-        let of_choice = |(index, said): (&u32, &mut Said)| {
-            let cited = std::mem::take(&mut said.citations).into_iter();
+        let of_choice = |(index, content): (&u32, &mut ChoiceContent)| {
+            let cited = std::mem::take(&mut content.citations).into_iter();
             cited.map(|citation| (*index, citation)).collect::<Vec<_>>()
         };
         self.choices.iter_mut().flat_map(of_choice).collect()
@@ -164,12 +164,12 @@ impl Amounts {
 
     /// What it adds up to after being written again.
     pub(super) fn written(mut self) -> Self {
-        for said in self.choices.values_mut() {
-            for citation in &mut said.citations {
+        for content in self.choices.values_mut() {
+            for citation in &mut content.citations {
                 // Clients expect a title next to a URL.
                 citation.title = citation.title.take().or_else(|| citation.url.clone());
             }
-            for piece in &mut said.pieces {
+            for piece in &mut content.pieces {
                 match piece {
                     // Generated call ids are numbered as they are read.
                     Piece::Call { id, .. } if id.starts_with("call_native_") => id.clear(),
@@ -179,8 +179,8 @@ impl Amounts {
                 }
             }
             // Agents execute calls only if the finish reason says so.
-            if said.end == Some(FinishReason::Stop) && !said.calls.is_empty() {
-                said.end = Some(FinishReason::ToolCalls);
+            if content.end == Some(FinishReason::Stop) && !content.calls.is_empty() {
+                content.end = Some(FinishReason::ToolCalls);
             }
         }
         // Spans beyond the text are clamped to its end.
@@ -189,7 +189,7 @@ impl Amounts {
     }
 }
 
-impl Said {
+impl ChoiceContent {
     fn part(&mut self, kind: PartKind) {
         match kind {
             PartKind::Text(text) => self.text(&text),
@@ -212,11 +212,11 @@ impl Said {
             PartKind::Other(value) => self.other(value),
             // Media have no pieces in the neutral form.
             PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_) => {}
-            PartKind::Result(result) => panic!("{result:?} was never said"),
+            PartKind::Result(result) => panic!("{result:?} was never written"),
         }
     }
 
-    /// A native thought without a proof continues with the next one: their pieces can't be told apart.
+    /// A native thought without a proof continues with the next one: their pieces are indistinguishable.
     fn join_thoughts(&mut self) {
         if let [.., Piece::Thought { text, summary: true, proof: None, .. }, Piece::Thought { .. }] =
             self.pieces.as_mut_slice()

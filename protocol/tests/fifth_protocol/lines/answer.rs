@@ -8,8 +8,8 @@ use super::{LINES, end_of, usage, word_of};
 
 /// Errors: it has no text.
 pub(super) fn answer_in(body: &Value) -> Result<Answer, MalformedDocument> {
-    let said = body["said"].as_str().ok_or_else(|| MalformedDocument("said is not a text".to_owned()))?;
-    let part = Part { at: "/said".into(), kind: PartKind::Text(said.to_owned()), cache: None };
+    let text = body["said"].as_str().ok_or_else(|| MalformedDocument("said is not a text".to_owned()))?;
+    let part = Part { at: "/said".into(), kind: PartKind::Text(text.to_owned()), cache: None };
     let end = body["why"].as_str().map(end_of);
     Ok(Answer {
         source: LINES,

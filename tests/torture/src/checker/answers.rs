@@ -64,8 +64,8 @@ fn given(record: &Record<'_>) -> HashMap<u64, u64> {
 }
 
 /// A stored response is reported once it is written: from then on all nodes find it. One that was reported while its node could
-/// not reach its store is found once it is written, by the next process of its node if that was killed before. `asked`: the calls
-/// that asked for it; one before the reported one may have made it.
+/// not reach its store is found once it is written, by the next process of its node if that was killed before. `creations`:
+/// the calls that requested it; one before the reported one may have created it.
 fn retrieved(
     record: &Record<'_>,
     intent: u64,

@@ -8,7 +8,7 @@ use crate::clients::{DEFAULT, DEFAULT_ALONE};
 use crate::history::{Limits, Operation};
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
-    let known = Known::of(record);
+    let known = PossibleReasons::of(record);
     for call in record.calls() {
         let Some(status @ 400..500) = call.refused() else { continue };
         if !known.is_a_reason(call, status) {
@@ -19,7 +19,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 }
 
 /// Possible reasons.
-struct Known<'h> {
+struct PossibleReasons<'h> {
     /// The limits of the created keys.
     limits: HashMap<&'h str, Limits>,
     /// The calls with an idempotency key.
@@ -28,7 +28,7 @@ struct Known<'h> {
     revoking: HashMap<&'h str, usize>,
 }
 
-impl<'h> Known<'h> {
+impl<'h> PossibleReasons<'h> {
     fn of(record: &Record<'h>) -> Self {
         let (mut limits, mut once, mut revoking) = (HashMap::new(), HashMap::new(), HashMap::new());
         for call in record.calls() {

@@ -38,7 +38,7 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
         key.has_one_answer(violations);
         // The rules for tasks judge how many videos the upstream makes.
         if calls[0].operation.text().is_some() {
-            key.is_asked_once(violations);
+            key.is_requested_once(violations);
         }
     }
 }
@@ -99,7 +99,7 @@ impl Key<'_, '_> {
     }
 
     /// The upstream gets another request only if a fault explains it.
-    fn is_asked_once(&self, violations: &mut Vec<Violation>) {
+    fn is_requested_once(&self, violations: &mut Vec<Violation>) {
         for pair in self.upstream_calls.windows(2) {
             let (Some(before), Some(call)) = (self.call_of(pair[0]), self.call_of(pair[1])) else {
                 continue;

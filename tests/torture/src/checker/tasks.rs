@@ -231,7 +231,7 @@ fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
 /// What was requested, and made, for the video of an intent.
 #[derive(Default)]
 struct ExpectedVideo<'h> {
-    /// The tasks that clients were told of.
+    /// The tasks that were reported to clients.
     reported: HashSet<&'h str>,
     /// Submissions that may or may not have been accepted.
     unknown: usize,

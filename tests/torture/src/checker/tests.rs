@@ -271,7 +271,7 @@ mod tasks {
         let mut script = Script::default();
         script.submit((0, 10), GOOD, reported("a", "completed")).fetch((20, 30), "a", refused(503));
         script.breaks("file is there");
-        // Nobody requested it within its hour.
+        // It was not requested within its hour.
         script.line(3_500_000, Event::Begun { node: 0, intent: BAD }).breaks("file is there");
         script.line(3_600_000, Event::Begun { node: 0, intent: BAD }).is_sound();
         // Its hour is over.

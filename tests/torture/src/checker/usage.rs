@@ -41,7 +41,7 @@ impl Sums {
 
 /// What is known of the usage of a key.
 #[derive(Debug, Default)]
-struct Known {
+struct ExpectedUsage {
     /// What clients received completely.
     answered: Sums,
     /// Of these, requests that may not have been in the store when their gateway ended.
@@ -53,7 +53,7 @@ struct Known {
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Answered {
     let seen = seen_by_upstream(record);
-    let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    let mut known: BTreeMap<&str, ExpectedUsage> = BTreeMap::new();
     let mut calls: BTreeMap<u64, Vec<&Call<'_>>> = BTreeMap::new();
     for call in record.calls() {
         if let Some(intent) = call.operation.text() {
@@ -96,7 +96,7 @@ pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
     seen
 }
 
-impl Known {
+impl ExpectedUsage {
     /// `calls`: those with one intent. A repeated response doesn't count again. `times`: how often the upstream got a request.
     fn add(&mut self, record: &Record<'_>, calls: &[&Call<'_>], intent: u64, times: u64) {
         let mut reported = HashSet::new();
@@ -146,7 +146,7 @@ pub(super) fn most(call: &Call<'_>, seen: &HashMap<u64, u64>) -> (u64, u64) {
 fn compare(
     key: &str,
     counted: Sums,
-    known: &Known,
+    known: &ExpectedUsage,
     line: usize,
     violations: &mut Vec<Violation>,
     answered: &mut Answered,

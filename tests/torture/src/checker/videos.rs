@@ -9,11 +9,11 @@ use crate::expected::FILM;
 use crate::history::{Event, Fault, Operation, Outcome};
 
 /// A running gateway learns that the upstream has accepted a video, and writes it into its journal, within this time.
-const HEARD: u64 = SECOND;
+const NOTICED_WITHIN: u64 = SECOND;
 
 /// What is known of the videos of a key.
 #[derive(Debug, Default)]
-struct Known {
+struct ExpectedVideos {
     /// Those that the upstream accepted.
     films: u64,
     /// Of these, those that count: all except those whose gateway was killed before it can have learned of them.
@@ -55,14 +55,14 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 }
 
 /// What is known, by key.
-fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
+fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, ExpectedVideos> {
     let mut submissions: HashMap<(usize, u64), Vec<&Call<'h>>> = HashMap::new();
     for call in record.calls() {
         if let Operation::Submit { intent, .. } = call.operation {
             submissions.entry((call.node, *intent)).or_default().push(call);
         }
     }
-    let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    let mut known: BTreeMap<&str, ExpectedVideos> = BTreeMap::new();
     let mut filmed = HashSet::new();
     for (line, one) in record.lines() {
         let Event::Filmed { node, intent } = one.event else { continue };
@@ -97,15 +97,15 @@ fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
     if call.answer.is_some_and(|answer| !matches!(answer.outcome, Outcome::Lost { .. })) {
         return false;
     }
-    let mut heard = filmed.saturating_add(HEARD);
+    let mut known_by = filmed.saturating_add(NOTICED_WITHIN);
     for (from, to) in record.hung(call.node, filmed) {
-        if from > heard {
+        if from > known_by {
             break;
         }
-        heard = heard.saturating_add(to - from.max(filmed));
+        known_by = known_by.saturating_add(to - from.max(filmed));
     }
     // The fault is recorded before it happens: data in transit may arrive after that.
-    record.is_troubled(filmed, heard, |fault| fault == Fault::Killed { node: call.node })
+    record.is_troubled(filmed, known_by, |fault| fault == Fault::Killed { node: call.node })
 }
 
 /// Whether a gateway may have abandoned a submission: it stopped, or its lease expired because it hung or could not reach its
@@ -127,15 +127,15 @@ fn compare(
     key: &str,
     requests: u64,
     complete: u64,
-    known: &Known,
+    known: &ExpectedVideos,
     line: usize,
     violations: &mut Vec<Violation>,
 ) {
-    let Known { films, certain, complete: whole, started, lines } = known;
+    let ExpectedVideos { films, certain, complete: whole, started, lines } = known;
     if !(*certain..=films + started).contains(&requests) || !(*whole..=*films).contains(&complete) {
         let why = format!(
             "{key}: the store counts {requests} videos, {complete} of them whole; the upstream made {films}, of which {certain} \
-             were heard of and {whole} cannot have been left, and {started} more were begun"
+             were known to the gateway and {whole} cannot have been left, and {started} more were started"
         );
         report(violations, "videos are counted", why, lines.iter().copied().chain([line]));
     }

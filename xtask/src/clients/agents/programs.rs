@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Scenario, WRITTEN};
 use crate::process::{command, root};
 
-/// A document that agents are asked to produce.
+/// A document that agents must produce.
 const PLACES: &str = r#"{
   "type": "object",
   "properties": { "the_city": { "type": "string" }, "days": { "type": "array", "items": { "type": "integer" } } },
@@ -33,13 +33,13 @@ pub(super) struct Agent {
     pub(super) operation: &'static str,
     /// What it can't do, and why.
     pub(super) lacks: &'static [(Scenario, &'static str)],
-    /// Whether it retries a 429 only if told how long to wait.
+    /// Whether it retries a 429 only if the response says how long to wait.
     pub(super) needs_wait: bool,
     pub(super) command: fn(&AgentCall<'_>) -> Result<Command>,
     /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
     pub(super) calls: fn(&Path) -> String,
     /// Processes a line of its output.
-    pub(super) hear: fn(&mut AgentOutput, &Value),
+    pub(super) parse_line: fn(&mut AgentOutput, &Value),
 }
 
 pub(super) const AGENTS: [Agent; 3] = [
@@ -54,7 +54,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let cmd = format!("cat notes.txt; printf '{WRITTEN}' > copy.txt");
             format!("Call exec_command({}).", serde_json::json!({ "cmd": cmd }))
         },
-        hear: AgentOutput::responses,
+        parse_line: AgentOutput::responses,
     },
     Agent {
         package: "@anthropic-ai/claude-code",
@@ -68,7 +68,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let write = serde_json::json!({ "file_path": work.join("copy.txt"), "content": WRITTEN });
             format!("Call Read({read}), then Write({write}).")
         },
-        hear: AgentOutput::messages,
+        parse_line: AgentOutput::messages,
     },
     Agent {
         package: "@google/gemini-cli",
@@ -81,7 +81,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let write = serde_json::json!({ "file_path": "copy.txt", "content": WRITTEN });
             format!("Call read_file({{\"file_path\": \"notes.txt\"}}), then write_file({write}).")
         },
-        hear: AgentOutput::native,
+        parse_line: AgentOutput::native,
     },
 ];
 
@@ -96,7 +96,7 @@ pub(super) struct AgentCall<'a> {
     pub(super) home: &'a Path,
 }
 
-/// What a program told its user.
+/// What a program printed for its user.
 #[derive(Debug, Default)]
 pub(super) struct AgentOutput {
     pub(super) answer: String,
@@ -108,12 +108,12 @@ pub(super) struct AgentOutput {
 }
 
 impl AgentOutput {
-    pub(super) fn read(printed: &str, hear: fn(&mut Self, &Value)) -> Self {
-        let mut heard = Self::default();
+    pub(super) fn read(printed: &str, parse_line: fn(&mut Self, &Value)) -> Self {
+        let mut parsed = Self::default();
         for line in printed.lines().filter_map(|line| serde_json::from_str(line).ok()) {
-            hear(&mut heard, &line);
+            parse_line(&mut parsed, &line);
         }
-        heard
+        parsed
     }
 
     fn responses(&mut self, line: &Value) {

@@ -1,4 +1,4 @@
-//! Files: whoever received a URL gets the complete file, and files that were never reported are removed.
+//! Files: a URL that was returned serves the complete file, and files that were never reported are removed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -68,7 +68,7 @@ impl Scene {
             assert!(aged.success());
             return;
         }
-        // Atomically, so that nobody reads a partial file.
+        // Atomically, so that no partial file is read.
         let new = self.folder.path().join("clock.new");
         std::fs::write(&new, (self.ahead() + time).as_millis().to_string()).expect("written");
         std::fs::rename(new, self.clock()).expect("renamed");
@@ -207,29 +207,30 @@ fn film() -> Vec<u8> {
 
 /// The file of an upstream's video is fetched in parts, while the gateway stops at one step after another.
 pub(in super::super) fn upstream_video_is_stored_completely(scene: &Scene, least: u32) {
-    let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
-    accepted_video_is_stored(scene, least, wish, |files| files == [film()]);
+    let request = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
+    accepted_video_is_stored(scene, least, request, |files| files == [film()]);
 }
 
 /// The same where the gateway makes the video.
 #[cfg(unix)]
 pub(in super::super) fn video_from_the_simulator_is_stored(scene: &Scene, least: u32) {
-    let wish = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
-    accepted_video_is_stored(scene, least, wish, |files| files.len() == 1);
+    let request =
+        json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
+    accepted_video_is_stored(scene, least, request, |files| files.len() == 1);
 }
 
 fn accepted_video_is_stored(
     scene: &Scene,
     least: u32,
-    mut wish: Value,
+    mut request: Value,
     is_whole: impl Fn(&[Vec<u8>]) -> bool,
 ) {
     let mut listening = Listening::of_all();
-    wish["webhook_url"] = listening.url.as_str().into();
+    request["webhook_url"] = listening.url.as_str().into();
     scene.at_each_step(least, |step| {
         let first = scene.stopping(step);
         first.begin();
-        let task = client(&first.serving, KEY, "POST", "/v1/videos/generations", &wish);
+        let task = client(&first.serving, KEY, "POST", "/v1/videos/generations", &request);
         let task = task.map(|task| text(&document_of(Some(task), 200)["id"]).to_owned());
         let has_stopped = first.end(|_| task.as_ref().is_some_and(|task| listening.has_reported(task)));
         if let Some(task) = task {
@@ -241,7 +242,7 @@ fn accepted_video_is_stored(
                     ended["status"] == "completed" || ended["status"] == "failed"
                 });
                 assert!(is_whole(&contents(other, &ended)), "step {step}: {ended}");
-                wait_until("the end is told", || listening.has_reported(&task));
+                wait_until("the end is reported", || listening.has_reported(&task));
             });
         }
         scene.is_sound(step);

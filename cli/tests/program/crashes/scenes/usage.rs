@@ -66,7 +66,7 @@ pub(in super::super) fn usage_counts_once(scene: &Scene) {
     scene.counts_once(&requests);
 }
 
-/// A gateway is asked to shut down, which removes its journal, and stops at a step.
+/// A gateway is shut down, which removes its journal, and stops at a step.
 #[cfg(unix)]
 pub(in super::super) fn usage_counts_once_when_the_gateway_shuts_down(scene: &Scene, least: u32) {
     let mut requests = Vec::new();

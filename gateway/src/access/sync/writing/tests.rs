@@ -54,8 +54,8 @@ impl UsageStore for Fickle {
         })
     }
 
-    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
-        self.store.usage(asked)
+    fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
+        self.store.usage(query)
     }
 
     fn spent(&self, day: Day) -> StoreFuture<'_, SpentByKey> {

@@ -60,7 +60,7 @@ pub(in crate::tests) fn responses(made: Made) -> BoxedStrategy<Value> {
         ],
         vec![("completed_at", count()), ("moderation", exactly(vec![("flagged", mark())]))],
     );
-    let told = |mut response: Value| {
+    let with_status = |mut response: Value| {
         if let Value::Object(members) = &mut response
             && let Some(Value::Array(end)) = members.shift_remove("end")
         {
@@ -74,7 +74,7 @@ pub(in crate::tests) fn responses(made: Made) -> BoxedStrategy<Value> {
         }
         response
     };
-    numbered_calls(response.prop_map(told).boxed(), "output")
+    numbered_calls(response.prop_map(with_status).boxed(), "output")
 }
 
 fn item(made: Made) -> BoxedStrategy<Value> {

@@ -7,7 +7,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut messages = Vec::new();
     for (index, text) in plan.system.iter().enumerate() {
         let role = if plan.other_form(index.try_into().unwrap_or(0)) { "developer" } else { "system" };
-        writer.said.system.push(text.clone());
+        writer.content.system.push(text.clone());
         messages.push(json!({ "role": role, "content": text }));
     }
     for (index, exchange) in plan.exchanges.iter().enumerate() {
@@ -17,7 +17,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
             messages.push(user(comment, plan.other_form(9), writer));
         }
         if let Some(text) = plan.late_system.as_ref().filter(|_| index == 0) {
-            writer.said.system.push(text.clone());
+            writer.content.system.push(text.clone());
             messages.push(json!({ "role": "system", "content": text }));
         }
     }
@@ -43,7 +43,7 @@ fn picture(url: &str) -> Value {
 }
 
 fn user(bits: &[Bit], is_plain: bool, writer: &mut Writer) -> Value {
-    writer.say(bits);
+    writer.note_content(bits);
     match bits {
         [Bit::Text(text) | Bit::Blank(text)] if is_plain => json!({ "role": "user", "content": text }),
         bits => json!({ "role": "user", "content": bits.iter().map(part).collect::<Vec<_>>() }),

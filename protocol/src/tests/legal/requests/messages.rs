@@ -17,7 +17,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     // A prefilled answer must not end with whitespace.
     let ends_in_space = |text: &String| text.ends_with(char::is_whitespace);
     if messages.last().is_some_and(|last| last["role"] == "assistant")
-        && writer.said.texts.last().is_some_and(ends_in_space)
+        && writer.content.texts.last().is_some_and(ends_in_space)
     {
         add(&mut messages, "user", vec![block("...")]);
     }
@@ -25,7 +25,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
         cache(&mut messages);
     }
     let system: Vec<Value> = plan.system.iter().chain(&plan.late_system).map(|text| block(text)).collect();
-    writer.said.system.extend(plan.system.iter().chain(&plan.late_system).cloned());
+    writer.content.system.extend(plan.system.iter().chain(&plan.late_system).cloned());
     settings(plan, &messages, &system, writer)
 }
 
@@ -58,7 +58,7 @@ fn part(bit: &Bit) -> Option<Value> {
 }
 
 fn user(bits: &[Bit], writer: &mut Writer) -> Vec<Value> {
-    writer.say(bits);
+    writer.note_content(bits);
     let blocks: Vec<Value> = bits.iter().filter_map(part).collect();
     if blocks.is_empty() { vec![block("...")] } else { blocks }
 }

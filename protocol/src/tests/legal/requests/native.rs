@@ -16,7 +16,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
         add(&mut contents, parts, plan.other_form(10));
     }
     let system: Vec<&String> = plan.system.iter().chain(&plan.late_system).collect();
-    writer.said.system.extend(system.iter().map(|text| (*text).clone()));
+    writer.content.system.extend(system.iter().map(|text| (*text).clone()));
     let system: Vec<Value> = system.into_iter().map(|text| json!({ "text": text })).collect();
     settings(plan, &contents, &system, writer)
 }
@@ -44,7 +44,7 @@ fn part(bit: &Bit) -> Value {
 }
 
 fn user(bits: &[Bit], writer: &mut Writer) -> Vec<Value> {
-    writer.say(bits);
+    writer.note_content(bits);
     bits.iter().map(part).collect()
 }
 

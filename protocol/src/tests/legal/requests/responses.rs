@@ -7,16 +7,16 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut input = Vec::new();
     let mut system = plan.system.iter();
     let instructions = system.next().filter(|_| !plan.system.is_empty());
-    writer.said.system.extend(instructions.cloned());
+    writer.content.system.extend(instructions.cloned());
     for text in system {
-        writer.said.system.push(text.clone());
+        writer.content.system.push(text.clone());
         input.push(json!({ "role": "developer", "content": [{ "type": "input_text", "text": text }] }));
     }
     for (index, exchange) in plan.exchanges.iter().enumerate() {
         input.push(user(&exchange.question, plan.other_form(8), writer));
         answer(exchange, plan, writer, &mut input);
         if let Some(text) = plan.late_system.as_ref().filter(|_| index == 0) {
-            writer.said.system.push(text.clone());
+            writer.content.system.push(text.clone());
             input.push(json!({ "role": "developer", "content": text }));
         }
     }
@@ -39,7 +39,7 @@ fn part(bit: &Bit) -> Value {
 }
 
 fn user(bits: &[Bit], is_plain: bool, writer: &mut Writer) -> Value {
-    writer.say(bits);
+    writer.note_content(bits);
     match bits {
         [Bit::Text(text) | Bit::Blank(text)] if is_plain => json!({ "role": "user", "content": text }),
         bits => {
@@ -109,7 +109,8 @@ fn write_call(call: &Call, plan: &Plan, writer: &mut Writer) -> (Value, Value) {
     writer.call(tool, arguments, &call.result);
     let mut item = json!({ "type": "function_call", "call_id": id, "name": name, "arguments": text });
     if plan.other_form(42) {
-        (item["id"], item["status"]) = (format!("fc_{}", writer.said.calls.len()).into(), "completed".into());
+        (item["id"], item["status"]) =
+            (format!("fc_{}", writer.content.calls.len()).into(), "completed".into());
     }
     (item, json!({ "type": "function_call_output", "call_id": id, "output": output }))
 }

@@ -10,14 +10,14 @@ struct Keyed(Script);
 
 impl Keyed {
     /// A node sends a request to the upstream, and reports this.
-    fn asks(self, at: u64, node: usize, outcome: Outcome) -> Self {
-        let mut keyed = self.tells(at, node, outcome);
+    fn requests(self, at: u64, node: usize, outcome: Outcome) -> Self {
+        let mut keyed = self.reports(at, node, outcome);
         keyed.0.line(at, Event::Begun { node, intent: 3 }).upstream(at + 5, node, 3);
         keyed
     }
 
     /// A node reports this without sending a request.
-    fn tells(mut self, at: u64, node: usize, outcome: Outcome) -> Self {
+    fn reports(mut self, at: u64, node: usize, outcome: Outcome) -> Self {
         let operation = Operation::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
         self.0.call((at, at + 10), (node, "default"), operation, outcome);
         self
@@ -54,15 +54,15 @@ fn answer(id: &str) -> Outcome {
 }
 
 fn first() -> Keyed {
-    Keyed::default().asks(10_000, 0, answer("a"))
+    Keyed::default().requests(10_000, 0, answer("a"))
 }
 
 #[test]
 fn repeated_response_is_sound_and_counts_once() {
-    let mut keyed = first().tells(10_020, 0, answer("a")).tells(10_040, 1, answer("a"));
+    let mut keyed = first().reports(10_020, 0, answer("a")).reports(10_040, 1, answer("a"));
     keyed.0.counted("default", &[3]);
     keyed.is_sound();
-    let mut twice = first().tells(10_020, 0, answer("a"));
+    let mut twice = first().reports(10_020, 0, answer("a"));
     twice.0.counted("default", &[3, 3]);
     twice.breaks("usage is counted");
 }
@@ -71,7 +71,7 @@ fn repeated_response_is_sound_and_counts_once() {
 fn two_responses_to_one_key_are_detected() {
     for node in [0, 1] {
         // Another call has requested it from the upstream: only one response is judged.
-        first().tells(10_020, node, answer("b")).breaks("repeated once");
+        first().reports(10_020, node, answer("b")).breaks("repeated once");
         for by_ms in [20_000, -240_000] {
             let clocks = |keyed: Keyed| {
                 keyed.fault(Fault::Clock { node: 0, by_ms }, 9_000, 11_000).fault(
@@ -80,64 +80,68 @@ fn two_responses_to_one_key_are_detected() {
                     11_000,
                 )
             };
-            clocks(first().tells(10_020, node, answer("b"))).breaks("repeated once");
+            clocks(first().reports(10_020, node, answer("b"))).breaks("repeated once");
         }
     }
     for away in [Fault::Store, cut(0), cut(1), Fault::Paused { node: 0 }, Fault::Paused { node: 1 }] {
-        first().tells(10_020, 1, answer("b")).fault(away, 9_000, 10_015).is_sound();
+        first().reports(10_020, 1, answer("b")).fault(away, 9_000, 10_015).is_sound();
         // One process knows what it has reported.
-        first().tells(10_020, 0, answer("b")).fault(away, 9_000, 10_015).breaks("repeated once");
+        first().reports(10_020, 0, answer("b")).fault(away, 9_000, 10_015).breaks("repeated once");
     }
-    first().tells(10_020, 1, answer("b")).fault(cut(2), 9_000, 10_015).breaks("repeated once");
+    first().reports(10_020, 1, answer("b")).fault(cut(2), 9_000, 10_015).breaks("repeated once");
     // Each one keeps giving the response that it gave before.
-    let two = || first().asks(10_020, 1, answer("b")).fault(cut(0), 9_000, 10_015);
-    two().tells(30_000, 0, answer("a")).tells(30_000, 2, answer("b")).is_sound();
-    two().tells(30_000, 1, answer("a")).breaks("repeated once");
-    two().tells(30_000, 2, answer("c")).breaks("repeated once");
+    let two = || first().requests(10_020, 1, answer("b")).fault(cut(0), 9_000, 10_015);
+    two().reports(30_000, 0, answer("a")).reports(30_000, 2, answer("b")).is_sound();
+    two().reports(30_000, 1, answer("a")).breaks("repeated once");
+    two().reports(30_000, 2, answer("c")).breaks("repeated once");
     // What it has from the store, it doesn't have without it.
-    let again = || first().tells(10_020, 1, answer("a")).asks(20_000, 1, answer("b"));
+    let again = || first().reports(10_020, 1, answer("a")).requests(20_000, 1, answer("b"));
     again().fault(cut(1), 19_000, 21_000).is_sound();
     again().fault(cut(0), 19_000, 21_000).breaks_all(&["repeated once", "requested once"]);
 }
 
 #[test]
 fn restored_store_has_responses_reported_without_it() {
-    let told_alone = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
-    told_alone(20_000).is_sound();
-    told_alone(23_100).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).breaks("repeated once");
-    told_alone(25_900).fault(Fault::Killed { node: 0 }, 10_500, 20_000).is_sound();
-    told_alone(26_100).fault(Fault::Killed { node: 0 }, 10_500, 20_000).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Killed { node: 1 }, 10_500, 12_000).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Paused { node: 0 }, 12_000, 15_000).is_sound();
+    let repeated_at = |again: u64| first().fault(cut(0), 9_000, 11_000).reports(again, 1, answer("b"));
+    repeated_at(20_000).is_sound();
+    repeated_at(23_100).breaks("repeated once");
+    repeated_at(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).breaks("repeated once");
+    repeated_at(25_900).fault(Fault::Killed { node: 0 }, 10_500, 20_000).is_sound();
+    repeated_at(26_100).fault(Fault::Killed { node: 0 }, 10_500, 20_000).breaks("repeated once");
+    repeated_at(23_100).fault(Fault::Killed { node: 1 }, 10_500, 12_000).breaks("repeated once");
+    repeated_at(23_100).fault(Fault::Paused { node: 0 }, 12_000, 15_000).is_sound();
     // Another one had taken the key meanwhile.
-    told_alone(40_000).asks(11_500, 1, lost()).is_sound();
+    repeated_at(40_000).requests(11_500, 1, lost()).is_sound();
 }
 
 #[test]
 fn answered_key_reported_as_in_progress_is_detected() {
     for node in [0, 1] {
-        first().tells(10_020, node, refused(409)).breaks("answer stays");
-        first().tells(10_005, node, refused(409)).is_sound();
-        first().tells(10_020, node, refused(503)).is_sound();
+        first().reports(10_020, node, refused(409)).breaks("answer stays");
+        first().reports(10_005, node, refused(409)).is_sound();
+        first().reports(10_020, node, refused(503)).is_sound();
     }
     // Another repetition is in progress there.
-    first().tells(10_020, 1, answer("a")).tells(10_025, 1, refused(409)).is_sound();
-    first().tells(10_020, 2, answer("a")).tells(10_025, 1, refused(409)).breaks("answer stays");
-    first().tells(10_020, 1, refused(409)).fault(cut(0), 9_000, 10_015).is_sound();
-    first().tells(10_020, 0, refused(409)).fault(cut(0), 9_000, 10_015).breaks("answer stays");
-    let lost_first = Keyed::default().asks(10_000, 0, lost());
-    lost_first.tells(10_020, 1, refused(409)).is_sound();
+    first().reports(10_020, 1, answer("a")).reports(10_025, 1, refused(409)).is_sound();
+    first().reports(10_020, 2, answer("a")).reports(10_025, 1, refused(409)).breaks("answer stays");
+    first().reports(10_020, 1, refused(409)).fault(cut(0), 9_000, 10_015).is_sound();
+    first().reports(10_020, 0, refused(409)).fault(cut(0), 9_000, 10_015).breaks("answer stays");
+    let lost_first = Keyed::default().requests(10_000, 0, lost());
+    lost_first.reports(10_020, 1, refused(409)).is_sound();
 }
 
 #[test]
 fn repeated_upstream_request_without_a_fault_is_detected() {
     for node in [0, 1] {
-        first().asks(10_020, node, answer("a")).breaks("requested once");
-        first().asks(40_020, node, lost()).breaks("requested once");
-        Keyed::default().asks(10_000, 0, lost()).asks(10_020, node, answer("a")).breaks("requested once");
+        first().requests(10_020, node, answer("a")).breaks("requested once");
+        first().requests(40_020, node, lost()).breaks("requested once");
+        Keyed::default()
+            .requests(10_000, 0, lost())
+            .requests(10_020, node, answer("a"))
+            .breaks("requested once");
     }
-    let again = |at: u64, node: usize| Keyed::default().asks(10_000, 0, lost()).asks(at, node, answer("a"));
+    let again =
+        |at: u64, node: usize| Keyed::default().requests(10_000, 0, lost()).requests(at, node, answer("a"));
     // The key of a gateway that died waits for the end of its lease; a gateway that shuts down releases it.
     for node in [0, 1] {
         again(40_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).is_sound();
@@ -157,7 +161,7 @@ fn repeated_upstream_request_without_a_fault_is_detected() {
         let operation = Operation::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
         keyed.0.line(10_000, Event::Begun { node: 0, intent: 3 });
         keyed.0.call((10_000, 10_000 + patience), (0, "default"), operation, lost());
-        keyed.asks(30_000, 0, answer("a"))
+        keyed.requests(30_000, 0, answer("a"))
     };
     left(15_000).is_sound();
     left(900).breaks("requested once");
@@ -166,7 +170,7 @@ fn repeated_upstream_request_without_a_fault_is_detected() {
 #[test]
 fn gateway_without_its_slow_store_knows_only_its_own_responses() {
     let slow = |node: usize| {
-        let mut keyed = first().asks(10_020, 1, answer("b"));
+        let mut keyed = first().requests(10_020, 1, answer("b"));
         keyed.0.chat((7_000, 8_100), (node, "k"), 4, lost());
         keyed
     };

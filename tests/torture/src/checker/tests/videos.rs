@@ -32,7 +32,7 @@ fn video_that_is_not_counted_or_counted_twice_is_detected() {
 }
 
 #[test]
-fn video_of_a_reported_task_counts_whatever_happens_to_its_gateway() {
+fn video_of_a_reported_task_counts_despite_faults_of_its_gateway() {
     for fault in [
         Fault::Killed { node: 0 },
         Fault::Stopped { node: 0 },

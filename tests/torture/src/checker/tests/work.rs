@@ -75,7 +75,7 @@ fn limited_key(script: &mut Script, second: u64) {
     script.chat((at + 3_000, at + 3_010), (2, &name), 5_000_000 + second, refused(401));
 }
 
-/// A video that is made, and one of which nobody hears.
+/// A video that is made, and one that is never reported.
 fn videos(script: &mut Script, second: u64) {
     // None has a large file.
     let (at, intent) = (second * 1000, 53 * (100_000 + second));

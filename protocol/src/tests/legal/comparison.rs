@@ -1,10 +1,10 @@
-//! Reads a written request back and compares it with what was meant.
+//! Reads a written request back and compares it with the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::requests::{Legal, Said};
+use super::requests::{Legal, RequestContent};
 use crate::EncodedRequest;
 use crate::conversation::{Conversation, Input, Media, MediaSource, Part, PartKind, Role, ToolKind};
 
@@ -91,15 +91,15 @@ impl Read {
 
 /// What a written request omits from the source, apart from what it reports.
 pub(super) fn differences(legal: &Legal, outgoing: &EncodedRequest, back: &Conversation) -> Vec<String> {
-    let Said { system, texts, pictures, files, .. } = &legal.said;
+    let RequestContent { system, texts, pictures, files, .. } = &legal.content;
     let mut wrong = Vec::new();
     let read = Read::of(back);
     let dropped =
         outgoing.dropped.iter().map(|place| legal.body.pointer(place).map(written).unwrap_or_default());
     let dropped: Vec<String> = dropped.collect();
-    let is_told = |text: &str| dropped.iter().any(|dropped| dropped.contains(text));
+    let is_reported = |text: &str| dropped.iter().any(|dropped| dropped.contains(text));
     for text in system {
-        if !(read.texts.contains(text.as_str()) || is_told(text)) {
+        if !(read.texts.contains(text.as_str()) || is_reported(text)) {
             wrong.push(format!("an instruction is lost: {text:?}"));
         }
     }
@@ -109,34 +109,34 @@ pub(super) fn differences(legal: &Legal, outgoing: &EncodedRequest, back: &Conve
         let text = text.trim_end();
         match read.texts[place..].find(text) {
             Some(found) => place += found,
-            None if is_told(text) => {}
+            None if is_reported(text) => {}
             None => wrong.push(format!("a text is lost, or out of its order: {text:?}")),
         }
     }
     for picture in pictures {
         let count = read.media.iter().filter(|it| *it == picture).count();
-        if count != 1 && !(count == 0 && is_told(picture)) {
+        if count != 1 && !(count == 0 && is_reported(picture)) {
             wrong.push(format!("a picture is lost: {picture} is there {count} times"));
         }
     }
     for file in files {
-        if !(read.media.contains(file) || is_told(file)) {
+        if !(read.media.contains(file) || is_reported(file)) {
             wrong.push(format!("a file is lost: {file}"));
         }
     }
-    wrong.extend(of_calls(&legal.said, &read, back));
+    wrong.extend(of_calls(&legal.content, &read, back));
     wrong
 }
 
 /// Differences in calls, results and tool names. Names may change, but one-to-one.
-fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
+fn of_calls(content: &RequestContent, read: &Read, back: &Conversation) -> Vec<String> {
     let mut wrong = Vec::new();
-    if read.calls.len() != said.calls.len() {
-        wrong.push(format!("calls are lost: {:?} of {:?}", read.calls, said.calls));
+    if read.calls.len() != content.calls.len() {
+        wrong.push(format!("calls are lost: {:?} of {:?}", read.calls, content.calls));
         return wrong;
     }
     let mut names = BTreeMap::new();
-    for (call, (_, name, input, result)) in said.calls.iter().zip(&read.calls) {
+    for (call, (_, name, input, result)) in content.calls.iter().zip(&read.calls) {
         if !same_input(&call.input, input) {
             wrong.push(format!("an input is another one: {} became {input}", call.input));
         }
@@ -163,7 +163,7 @@ fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
         wrong.push(format!("two tools have one name: {names:?}"));
     }
     // A tool choice may omit one.
-    if declared.len() == said.tools.len() {
+    if declared.len() == content.tools.len() {
         let strangers = names.iter().filter(|(_, name)| !declared.contains(name));
         wrong.extend(strangers.map(|name| format!("a call of no tool: {name:?} of {declared:?}")));
     }
@@ -187,9 +187,9 @@ fn written(value: &Value) -> String {
 }
 
 /// Whether an input is the same: a custom tool's text may be a field of an object.
-fn same_input(meant: &Value, written: &Value) -> bool {
-    match meant {
-        Value::String(_) => written == meant || written["input"] == *meant,
-        _ => meant == written,
+fn same_input(expected: &Value, written: &Value) -> bool {
+    match expected {
+        Value::String(_) => written == expected || written["input"] == *expected,
+        _ => expected == written,
     }
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::answers::{SAID, calls};
+use super::answers::{ANSWER_TEXT, calls};
 use crate::callers::Protocol;
 use crate::support::Event;
 
 /// The parsed content of a response.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ParsedResponse {
     text: String,
     /// Id, tool and arguments of each call.
     calls: Vec<(String, String, Value)>,
@@ -19,9 +19,9 @@ pub(super) struct Said {
 }
 
 /// What every client should parse.
-pub(super) fn expected() -> Said {
+pub(super) fn expected() -> ParsedResponse {
     let calls = calls().map(|(id, arguments)| (id.to_owned(), "weather".to_owned(), arguments));
-    Said { text: SAID.to_owned(), calls: calls.into(), usage: (3, 2), is_end: true }
+    ParsedResponse { text: ANSWER_TEXT.to_owned(), calls: calls.into(), usage: (3, 2), is_end: true }
 }
 
 fn text(value: &Value) -> String {
@@ -38,137 +38,141 @@ fn usage(usage: &Value, read: &str, written: &str) -> (u64, u64) {
 }
 
 /// A unary response, as its client parses it.
-pub(super) fn understood(client: Protocol, answer: &Value) -> Said {
-    let mut said = Said::default();
+pub(super) fn parse_response(client: Protocol, answer: &Value) -> ParsedResponse {
+    let mut response = ParsedResponse::default();
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
     match client {
         Protocol::Chat => {
             let choice = &answer["choices"][0];
-            said.text = text(&choice["message"]["content"]);
+            response.text = text(&choice["message"]["content"]);
             for call in items(&choice["message"]["tool_calls"]) {
                 let function = &call["function"];
                 let arguments = parsed(&text(&function["arguments"]));
-                said.calls.push((text(&call["id"]), text(&function["name"]), arguments));
+                response.calls.push((text(&call["id"]), text(&function["name"]), arguments));
             }
-            said.usage = usage(&answer["usage"], "prompt_tokens", "completion_tokens");
-            said.is_end = choice["finish_reason"] == "tool_calls";
+            response.usage = usage(&answer["usage"], "prompt_tokens", "completion_tokens");
+            response.is_end = choice["finish_reason"] == "tool_calls";
         }
         Protocol::Responses => {
             for item in items(&answer["output"]) {
                 if item["type"] == "message" {
-                    said.text += &text(&item["content"][0]["text"]);
+                    response.text += &text(&item["content"][0]["text"]);
                 } else {
                     let arguments = parsed(&text(&item["arguments"]));
-                    said.calls.push((text(&item["call_id"]), text(&item["name"]), arguments));
+                    response.calls.push((text(&item["call_id"]), text(&item["name"]), arguments));
                 }
             }
-            said.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
-            said.is_end = answer["status"] == "completed";
+            response.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
+            response.is_end = answer["status"] == "completed";
         }
         Protocol::Messages => {
             for block in items(&answer["content"]) {
                 if block["type"] == "text" {
-                    said.text += &text(&block["text"]);
+                    response.text += &text(&block["text"]);
                 } else {
-                    said.calls.push((text(&block["id"]), text(&block["name"]), block["input"].clone()));
+                    response.calls.push((text(&block["id"]), text(&block["name"]), block["input"].clone()));
                 }
             }
-            said.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
-            said.is_end = answer["stop_reason"] == "tool_use";
+            response.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
+            response.is_end = answer["stop_reason"] == "tool_use";
         }
-        Protocol::Native => take_candidate(&mut said, answer),
+        Protocol::Native => take_candidate(&mut response, answer),
     }
-    said
+    response
 }
 
 /// A document of the native protocol: a response, or a part of one.
-fn take_candidate(said: &mut Said, document: &Value) {
+fn take_candidate(response: &mut ParsedResponse, document: &Value) {
     let candidate = &document["candidates"][0];
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
-        said.text += &text(&part["text"]);
+        response.text += &text(&part["text"]);
         let call = &part["functionCall"];
         if call.is_object() {
-            said.calls.push((text(&call["id"]), text(&call["name"]), call["args"].clone()));
+            response.calls.push((text(&call["id"]), text(&call["name"]), call["args"].clone()));
         }
     }
     if document["usageMetadata"].is_object() {
-        said.usage = usage(&document["usageMetadata"], "promptTokenCount", "candidatesTokenCount");
+        response.usage = usage(&document["usageMetadata"], "promptTokenCount", "candidatesTokenCount");
     }
-    said.is_end |= candidate["finishReason"] == "STOP";
+    response.is_end |= candidate["finishReason"] == "STOP";
 }
 
 /// A stream, as its client assembles it.
-pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
+pub(super) fn parse_stream(client: Protocol, events: &[Event]) -> ParsedResponse {
     let documents = events.iter().filter(|event| event.data != "[DONE]").map(Event::json);
-    let mut said = Said::default();
+    let mut response = ParsedResponse::default();
     // Arguments arrive as text fragments.
     let mut arguments: Vec<String> = Vec::new();
     for document in documents {
         match client {
             Protocol::Chat => {
                 let choice = &document["choices"][0];
-                said.text += &text(&choice["delta"]["content"]);
+                response.text += &text(&choice["delta"]["content"]);
                 for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
                     if call["id"].is_string() {
-                        said.calls.push((text(&call["id"]), text(&call["function"]["name"]), Value::Null));
+                        response.calls.push((
+                            text(&call["id"]),
+                            text(&call["function"]["name"]),
+                            Value::Null,
+                        ));
                         arguments.push(String::new());
                     }
                     let index = usize::try_from(call["index"].as_u64().expect("an index")).expect("small");
                     arguments[index] += &text(&call["function"]["arguments"]);
                 }
                 if document["usage"].is_object() {
-                    said.usage = usage(&document["usage"], "prompt_tokens", "completion_tokens");
+                    response.usage = usage(&document["usage"], "prompt_tokens", "completion_tokens");
                 }
-                said.is_end |= choice["finish_reason"] == "tool_calls";
+                response.is_end |= choice["finish_reason"] == "tool_calls";
             }
             Protocol::Responses => match document["type"].as_str().expect("a type") {
-                "response.output_text.delta" => said.text += &text(&document["delta"]),
+                "response.output_text.delta" => response.text += &text(&document["delta"]),
                 "response.output_item.done" if document["item"]["type"] == "function_call" => {
                     let item = &document["item"];
-                    said.calls.push((text(&item["call_id"]), text(&item["name"]), Value::Null));
+                    response.calls.push((text(&item["call_id"]), text(&item["name"]), Value::Null));
                     // The fragments arrived earlier.
                     assert_eq!(arguments.last(), Some(&text(&item["arguments"])));
                 }
                 "response.function_call_arguments.delta" => {
-                    if arguments.len() == said.calls.len() {
+                    if arguments.len() == response.calls.len() {
                         arguments.push(String::new());
                     }
                     *arguments.last_mut().expect("one") += &text(&document["delta"]);
                 }
                 "response.completed" => {
-                    let last = understood(client, &document["response"]);
+                    let last = parse_response(client, &document["response"]);
                     assert_eq!(last, expected(), "the last event repeats all of it");
-                    (said.usage, said.is_end) = (last.usage, true);
+                    (response.usage, response.is_end) = (last.usage, true);
                 }
                 _ => {}
             },
             Protocol::Messages => {
                 let (block, delta) = (&document["content_block"], &document["delta"]);
                 if block["type"] == "tool_use" {
-                    said.calls.push((text(&block["id"]), text(&block["name"]), Value::Null));
+                    response.calls.push((text(&block["id"]), text(&block["name"]), Value::Null));
                     arguments.push(String::new());
                 }
-                said.text += &text(&delta["text"]);
+                response.text += &text(&delta["text"]);
                 if let Some(arguments) = arguments.last_mut() {
                     *arguments += &text(&delta["partial_json"]);
                 }
                 // The first event may contain an estimate: the last value of each count applies.
-                for told in [&document["message"]["usage"], &document["usage"]] {
-                    let (read, written) = usage(told, "input_tokens", "output_tokens");
-                    if told["input_tokens"].is_u64() {
-                        said.usage.0 = read;
+                for counts in [&document["message"]["usage"], &document["usage"]] {
+                    let (read, written) = usage(counts, "input_tokens", "output_tokens");
+                    if counts["input_tokens"].is_u64() {
+                        response.usage.0 = read;
                     }
-                    if told["output_tokens"].is_u64() {
-                        said.usage.1 = written;
+                    if counts["output_tokens"].is_u64() {
+                        response.usage.1 = written;
                     }
                 }
-                said.is_end |= delta["stop_reason"] == "tool_use";
+                response.is_end |= delta["stop_reason"] == "tool_use";
             }
-            Protocol::Native => take_candidate(&mut said, &document),
+            Protocol::Native => take_candidate(&mut response, &document),
         }
     }
-    for (call, arguments) in said.calls.iter_mut().zip(&arguments) {
+    for (call, arguments) in response.calls.iter_mut().zip(&arguments) {
         call.2 = parsed(arguments);
     }
-    said
+    response
 }

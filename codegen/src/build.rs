@@ -145,10 +145,8 @@ impl Builder<'_> {
                 "" => text(target, "description"),
                 own => own,
             };
-            let file = match self.form_bodies.contains(name) {
-                true => file_member(self.document, inner),
-                false => None,
-            };
+            let is_form_body = self.form_bodies.contains(name);
+            let file = if is_form_body { file_member(self.document, inner) } else { None };
             let mut constraints = constraints(inner)?;
             let ty = match file {
                 Some(file) => {

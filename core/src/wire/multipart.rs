@@ -12,6 +12,9 @@ use crate::wire::error::{Error, ErrorKind};
 /// Maximum length of a form, in bytes: files, other members and what separates them.
 pub const MAX_FORM_BYTES: usize = 512 * 1024 * 1024;
 
+/// Length of a boundary.
+const BOUNDARY_CHARS: usize = 32;
+
 /// A file and the member of the body that it belongs to.
 pub(crate) type NamedFile = (String, FilePart);
 
@@ -117,15 +120,15 @@ fn encoded_name(name: &str) -> String {
 }
 
 fn written(parts: &[Part]) -> Result<EncodedForm, Error> {
-    let boundary = boundary(parts);
     // Two dashes before the boundary, and four line ends; the last boundary has four dashes and one line end.
-    let framing = boundary.len() + 10;
-    let total = parts.iter().try_fold(boundary.len() + 6, |total: usize, part| {
+    let framing = BOUNDARY_CHARS + 10;
+    let total = parts.iter().try_fold(BOUNDARY_CHARS + 6, |total: usize, part| {
         total.checked_add(framing)?.checked_add(part.head.len())?.checked_add(part.content.len())
     });
     let Some(length) = total.filter(|total| *total <= MAX_FORM_BYTES) else {
         return Err(invalid(format!("the form is longer than {MAX_FORM_BYTES} bytes, the maximum")));
     };
+    let boundary = boundary(parts);
     let mut body = BytesMut::with_capacity(length);
     for part in parts {
         for piece in [b"--", boundary.as_bytes(), b"\r\n", part.head.as_bytes(), b"\r\n\r\n"] {
@@ -163,7 +166,6 @@ fn invalid(message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::operation::Operation;
 
     const MEMBERS: &[FormMember] = &[
         FormMember { name: "file", field: "file", is_file: true, is_list: false },
@@ -179,7 +181,7 @@ mod tests {
         let form = encode(&UPLOAD, body.as_bytes(), files).expect("it can be sent");
         let content_type = form.content_type.to_str().expect("text");
         let boundary = content_type.strip_prefix("multipart/form-data; boundary=").expect("a boundary");
-        assert_eq!(boundary.len(), 32);
+        assert_eq!(boundary.len(), BOUNDARY_CHARS);
         String::from_utf8_lossy(&form.body).replace(boundary, "BOUNDARY")
     }
 
@@ -270,7 +272,7 @@ mod tests {
     #[test]
     fn length_of_a_form_is_bounded() {
         // Parts share one content, so that the test needs no more memory than it says.
-        let content = Bytes::from(vec![b'a'; MAX_FORM_BYTES / 4]);
+        let content = Bytes::from(vec![0; MAX_FORM_BYTES / 4]);
         let part = |index| ("pictures".to_owned(), FilePart::new(format!("{index}"), content.clone()));
         let files: Vec<NamedFile> = (0..4).map(part).collect();
         assert_eq!(

@@ -59,7 +59,7 @@ export interface Attempt {
   readonly url: string;
   /** The headers to send, including the key; `before` may change them. */
   readonly headers: Headers;
-  /** The JSON text to send; null if the operation has no body. */
+  /** The JSON text to send, or a form with its files, as far as they are text; null if the operation has no body. */
   readonly body: string | null;
 }
 

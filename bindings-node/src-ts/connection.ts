@@ -7,13 +7,15 @@ import {
   type EngineCall,
   type EngineCancellation,
   type EngineClient,
+  type EngineFile,
   type EngineResponse,
   type EngineSaving,
   type EngineWait,
   type EngineWatch,
   engine,
 } from "./engine";
-import { type CallSite, cancelled, failure } from "./failure";
+import { type CallSite, cancelled, failure, placed } from "./failure";
+import { readFiles } from "./file-argument";
 import { engineSaving } from "./files";
 import { operations } from "./generated/operations";
 import {
@@ -89,12 +91,24 @@ export class Connection {
     site: CallSite,
     stream: StreamClass = Stream,
   ): ApiPromise<T> {
+    const members = (params ?? {}) as Members;
+    let files: EngineFile[] | undefined;
     const start: Start = (number, cancellation) => {
-      const { call, streams } = assemble(operation, path, (params ?? {}) as Members, options);
+      const { call, streams } = assemble(operation, path, members, options);
+      if (files !== undefined) call.files = files;
       if (streams) this.#engine.open(number, call, cancellation);
       else this.#engine.call(number, call, cancellation);
     };
-    return this.run<T>(operation, options?.signal, site, start, stream);
+    const before =
+      operation.files &&
+      (async () => {
+        try {
+          files = await readFiles(operation, members, engine.maxFormBytes());
+        } catch (error) {
+          throw error instanceof Error ? placed(error, site) : error;
+        }
+      });
+    return this.run<T>(operation, options?.signal, site, start, stream, before);
   }
 
   /** Starts a wait for a video task. Errors have the stack of `site`. */
@@ -125,8 +139,8 @@ export class Connection {
   }
 
   /**
-   * Runs work of the engine with the caller's signal, and converts its response to a result. Errors have the stack of
-   * `site`.
+   * Runs work of the engine with the caller's signal, and converts its response to a result. `before`: what has to be
+   * ready first. Errors have the stack of `site`.
    */
   run<T>(
     operation: Operation,
@@ -134,9 +148,10 @@ export class Connection {
     site: CallSite,
     start: Start,
     stream: StreamClass = Stream,
+    before?: () => Promise<void>,
   ): ApiPromise<T> {
     const promise: ApiPromise<T> = new ApiPromise<T>((resolve, reject) => {
-      this.#settle(operation, signal, site, start)
+      this.#settle(operation, signal, site, start, before)
         .then((answer) => receive<T>(operation, answer, signal, site, stream, promise))
         .then(resolve, reject);
     });
@@ -152,8 +167,10 @@ export class Connection {
     signal: AbortSignal | undefined,
     site: CallSite,
     start: Start,
+    before?: () => Promise<void>,
   ): Promise<EngineAnswer> {
     const origin = { operation: operation.id, method: operation.name, site };
+    if (before !== undefined) await before();
     if (signal?.aborted) throw cancelled(origin, signal.reason);
     const call = this.#callbacks?.begin(site);
     const cancellation =
@@ -226,6 +243,7 @@ function assemble(
 
   if (operation.body !== null) {
     refuseMisspelled(operation.name, rest, operation.body);
+    operation.files?.forEach(take);
     call.body = JSON.stringify(rest);
   } else {
     // Most likely options passed in place of parameters; ignoring them would hide the mistake.

@@ -84,7 +84,17 @@ export interface EngineCall {
   headers?: string[];
   /** JSON document. */
   body?: string;
+  files?: EngineFile[];
   options?: EngineRequestOptions;
+}
+
+/** A file of a form, and the member of the body that it is. */
+export interface EngineFile {
+  member: string;
+  name: string;
+  /** Media type. */
+  type?: string;
+  data: Uint8Array;
 }
 
 export interface EngineWait {
@@ -175,6 +185,8 @@ export interface EngineModule {
   EngineLines: new () => EngineLines;
   /** Adds operations of another API, which a generated package does when it is loaded; returns what is wrong with the JSON. */
   registerOperations(json: string): string | null;
+  /** Maximum length of a form, in bytes. */
+  maxFormBytes(): number;
   /** Whether bytes are a blank line. */
   isBlankLine(line: Uint8Array): boolean;
   /** Whether a header is one of the signature headers of a webhook. */

@@ -61,7 +61,8 @@ function classOf(kind: ErrorKind): new (details: ErrorDetails) => GatewrightErro
   return errorClasses[kind];
 }
 
-function placed(error: GatewrightError, site: CallSite): GatewrightError {
+/** An error with the stack of a call. */
+export function placed<T extends Error>(error: T, site: CallSite): T {
   const frames = site.stack.indexOf("\n");
   error.stack = `${error.name}: ${error.message}${frames === -1 ? "" : site.stack.slice(frames)}`;
   return error;

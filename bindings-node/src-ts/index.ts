@@ -37,6 +37,7 @@ export { Client } from "./client";
 export { type ErrorDetails, GatewrightError } from "./error";
 export { Events } from "./events";
 export type { Feed } from "./feed";
+export type { FileArgument, NamedFile } from "./file-argument";
 // The generated modules are re-exported as a whole, so that additions to the specification appear here automatically.
 export * from "./generated/errors";
 export type {

@@ -14,6 +14,8 @@ export interface Operation {
   readonly headers: readonly string[];
   /** Members of the JSON body, as which the remaining parameters are sent; null if there is none. */
   readonly body: readonly string[] | null;
+  /** Members of the body that are files, which is then sent as a form. */
+  readonly files?: readonly string[];
   /** Whether the response is a stream: never, always, or if this member of the body is `true`. */
   readonly stream: boolean | string;
   /** The type of the whole response, if it is not JSON. */

@@ -21,6 +21,12 @@ use crate::worker::StartThread;
 /// Longer bodies, in bytes, are sent by the worker, so that JavaScript continues meanwhile.
 const SHORT_BODY: usize = 64 * 1024;
 
+/// Maximum length of a form, in bytes.
+#[napi]
+pub(crate) fn max_form_bytes() -> u32 {
+    u32::try_from(gatewright::MAX_FORM_BYTES).unwrap_or(u32::MAX)
+}
+
 /// Adds operations of another API, which a generated package does when it is loaded; returns what is wrong with the JSON.
 #[napi]
 pub(crate) fn register_operations(json: String) -> Option<String> {
@@ -67,12 +73,13 @@ impl Client {
         &self,
         env: Env,
         number: u32,
-        call: Call,
+        mut call: Call,
         cancellation: Option<&Cancellation>,
     ) -> napi::Result<()> {
         let (client, place) = (self.client.clone(), begins(&call));
+        let files = call.take_files();
         answer(env, self.waiting(number), cancellation, place, async move {
-            let call = call.into_core()?;
+            let call = call.into_core(files)?;
             let operation = call.operation;
             document(operation, &client.call(call).await?)
         })
@@ -84,12 +91,13 @@ impl Client {
         &self,
         env: Env,
         number: u32,
-        call: Call,
+        mut call: Call,
         cancellation: Option<&Cancellation>,
     ) -> napi::Result<()> {
         let (client, receiver, place) = (self.client.clone(), self.receiver(), begins(&call));
+        let files = call.take_files();
         answer(env, self.waiting(number), cancellation, place, async move {
-            Ok(stream::opened(client.open(call.into_core()?).await?, receiver))
+            Ok(stream::opened(client.open(call.into_core(files)?).await?, receiver))
         })
     }
 
@@ -105,7 +113,7 @@ impl Client {
 
 /// Where a call begins: a short one is sent immediately.
 fn begins(call: &Call) -> StartThread {
-    let is_short = call.body.as_ref().is_none_or(|body| body.len() <= SHORT_BODY);
+    let is_short = call.files.is_none() && call.body.as_ref().is_none_or(|body| body.len() <= SHORT_BODY);
     if is_short { StartThread::Here } else { StartThread::Worker }
 }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gatewright::Error;
+use gatewright::{Error, FilePart};
+use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
 use crate::callbacks::{Callbacks, JsApiKey, JsMiddleware};
@@ -43,12 +44,41 @@ pub struct Call {
     pub headers: Option<Vec<String>>,
     /// JSON document.
     pub body: Option<String>,
+    /// Files of a form.
+    pub files: Option<Vec<FormFile>>,
     /// Options of this call.
     pub options: Option<RequestOptions>,
 }
 
+/// A file of a form.
+#[napi(object, object_to_js = false)]
+pub struct FormFile {
+    /// Member of the body.
+    pub member: String,
+    pub name: String,
+    /// Media type.
+    #[napi(js_name = "type")]
+    pub media_type: Option<String>,
+    pub data: Uint8Array,
+}
+
 impl Call {
-    pub(crate) fn into_core(self) -> Result<gatewright::Call, Error> {
+    /// The files, copied: JavaScript may change its own while the call continues elsewhere.
+    pub(crate) fn take_files(&mut self) -> Vec<(String, FilePart)> {
+        let files = self.files.take().unwrap_or_default().into_iter();
+        let part = |file: FormFile| {
+            let part = FilePart::new(file.name, Bytes::copy_from_slice(&file.data));
+            let part = match file.media_type {
+                Some(media_type) => part.with_media_type(media_type),
+                None => part,
+            };
+            (file.member, part)
+        };
+        files.map(part).collect()
+    }
+
+    /// files: taken before.
+    pub(crate) fn into_core(self, files: Vec<(String, FilePart)>) -> Result<gatewright::Call, Error> {
         let operation = gatewright::runtime::operation_by_id(&self.operation)
             .ok_or_else(|| misconfigured(format!("no operation is called {}", self.operation)))?;
         let mut options = self.options.map(RequestOptions::into_core).transpose()?.unwrap_or_default();
@@ -61,6 +91,7 @@ impl Call {
             path: pairs(self.path.unwrap_or_default()),
             query: pairs(self.query.unwrap_or_default()),
             body: self.body.map(Bytes::from),
+            files,
             is_object,
             options,
         })

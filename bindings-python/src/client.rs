@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::asyncio::{self, Pending};
 use crate::callbacks::{KeyCallable, PythonMiddleware};
 use crate::error;
+use crate::file_argument;
 use crate::fork_guard;
 use crate::options;
 use crate::response::{Metadata, ResponseInfo};
@@ -280,6 +281,15 @@ fn read_call(
     let mut call = Call::new(operation).options(options);
     call.path = pairs(path)?;
     call.query = pairs(query)?;
-    call.body = body.map(serialize::request_body).transpose()?.map(Bytes::from);
+    let mut body = body.cloned();
+    if !operation.form.is_empty()
+        && let Some(members) = &body
+    {
+        // After everything else: a file object can be read only once.
+        let (others, files) = file_argument::taken(operation.form, members)?;
+        call.files = files;
+        body = Some(others);
+    }
+    call.body = body.as_ref().map(serialize::request_body).transpose()?.map(Bytes::from);
     Ok(call)
 }

@@ -9,6 +9,7 @@ mod client;
 mod document;
 mod error;
 mod event;
+mod file_argument;
 mod files;
 mod fork_guard;
 mod generated;

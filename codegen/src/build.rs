@@ -13,19 +13,26 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::error_statuses::statuses;
-use super::load::{self, Document, METHODS, Sources, child, schema_name, text};
+use super::load::{self, Document, FORM, METHODS, Sources, child, request_media, schema_name, text};
 use super::model::{
     Additional, Api, Constraints, Conversation, Encoding, ErrorStyle, Field, FinalDocument, Helper,
     HttpMethod, Kind, Location, ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema,
     Stream, StreamMode, StringEnum, Type, Union, Webhook,
 };
 use super::names;
-use super::schema::{is_null, merge_all_of, only_form, types, variants};
+use super::schema::{
+    FileMember, file_member, form_bodies, is_null, merge_all_of, only_form, types, variants,
+};
 
 /// Builds the model. The document must have passed [`super::lint::lint`].
 pub(crate) fn build(sources: &Sources) -> Result<Api> {
     let document = &sources.openapi;
-    let mut builder = Builder { document, schemas: IndexMap::new(), error_bodies: Vec::new() };
+    let mut builder = Builder {
+        document,
+        schemas: IndexMap::new(),
+        error_bodies: Vec::new(),
+        form_bodies: form_bodies(document),
+    };
     for (name, node) in document.members("/components/schemas") {
         let at = child("/components/schemas", name);
         builder.component(name, node).with_context(|| format!("spec/openapi.yaml#{at}"))?;
@@ -97,6 +104,8 @@ struct Builder<'doc> {
     schemas: IndexMap<String, Schema>,
     /// Schemas of unsuccessful responses: not the result of an operation, but parsed nevertheless.
     error_bodies: Vec<Type>,
+    /// Schemas that are sent as forms.
+    form_bodies: HashSet<String>,
 }
 
 impl Builder<'_> {
@@ -136,18 +145,30 @@ impl Builder<'_> {
                 "" => text(target, "description"),
                 own => own,
             };
+            let is_form_body = self.form_bodies.contains(name);
+            let file = if is_form_body { file_member(self.document, inner) } else { None };
+            let mut constraints = constraints(inner)?;
+            let ty = match file {
+                Some(file) => {
+                    // The type says it.
+                    constraints.format = None;
+                    file_type(&file)
+                }
+                None => self.ty(inner, &names::nested(name, property), source)?,
+            };
             fields.push(Field {
                 name: property.clone(),
-                ty: self.ty(inner, &names::nested(name, property), source)?,
+                ty,
                 required: required.contains(property.as_str()),
                 default: inner.get("default").cloned(),
-                constraints: constraints(inner)?,
+                constraints,
                 description: description.to_owned(),
                 source: source.to_owned(),
                 additions: additions(inner)?,
                 deprecated: is_deprecated(inner),
                 position: inner.get("x-position") == Some(&Value::Bool(true)),
                 accepts_type: inner.get("x-accepts-type") == Some(&Value::Bool(true)),
+                brackets: inner.get("x-brackets") == Some(&Value::Bool(true)),
                 example: example(inner),
             });
         }
@@ -256,7 +277,7 @@ impl Builder<'_> {
         let id = text(node, "operationId");
         let source = text(node, "x-source");
         let mut parameters = Vec::new();
-        let body = node.pointer("/requestBody/content/application~1json");
+        let (media_type, body) = request_media(node).unzip();
         let mut example = serde_json::Map::new();
         let mut earlier = None;
         for (_, parameter) in self.document.parameters(item, node) {
@@ -324,6 +345,7 @@ impl Builder<'_> {
             path: path.to_owned(),
             parameters,
             request: request.and_then(schema_name).map(str::to_owned),
+            is_form: media_type == Some(FORM),
             response,
             plain,
             stream,
@@ -521,6 +543,11 @@ fn mark_reached(api: &mut Api, error_bodies: &[Type]) {
     }
 }
 
+fn file_type(file: &FileMember) -> Type {
+    let ty = if file.is_list { Type::Array(Box::new(Type::File)) } else { Type::File };
+    if file.is_nullable { Type::Nullable(Box::new(ty)) } else { ty }
+}
+
 /// Appends the names a type refers to.
 fn references(ty: &Type, names: &mut Vec<String>) {
     match ty {
@@ -532,6 +559,7 @@ fn references(ty: &Type, names: &mut Vec<String>) {
         | Type::Integer
         | Type::Number
         | Type::Boolean
+        | Type::File
         | Type::Const(_)
         | Type::Enum(_) => {}
     }

@@ -6,6 +6,7 @@ mod answers;
 mod attributes;
 pub(crate) mod bounds;
 mod errors;
+mod form_bodies;
 mod forms;
 mod nulls;
 mod options;
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::load::{Document, METHODS, OPENAPI, child, schema_name, text};
+use super::load::{Document, FORM, METHODS, OPENAPI, child, schema_name, text};
 use super::model::Protocol;
 use super::names;
 use super::schema::{is_null, merge_all_of, subschemas, types};
@@ -123,6 +124,12 @@ fn instead_of(key: &str) -> Option<&'static str> {
         "patternProperties" | "propertyNames" | "unevaluatedProperties" => {
             "write additionalProperties, and the rule for names in the description"
         }
+        "contentMediaType" => {
+            "a file in the body of a form is format: binary; of other text, say it in the description"
+        }
+        "encoding" => {
+            "remove it: fields of a form are text, and a file has the media type that the caller says"
+        }
         "$defs" | "definitions" => "move the schemas to components/schemas",
         "style" => {
             "remove it: a list in a query is a=1&a=2, or with explode: false a=1,2; all else is encoded as usual"
@@ -178,6 +185,7 @@ impl Lint<'_> {
         self.report_all(spelling::names(self.document));
         self.webhooks();
         self.schemas();
+        self.report_all(form_bodies::of_document(self.document));
         for (name, parameter) in self.document.members("/components/parameters") {
             self.parameter(parameter, &child("/components/parameters", name));
         }
@@ -329,10 +337,11 @@ impl Lint<'_> {
         for (kind, media) in body.get("content").and_then(Value::as_object).into_iter().flatten() {
             let at = child(&child(at, "content"), kind);
             self.keys(media, &at, "a media type", MEDIA);
-            if kind != "application/json" {
+            if !["application/json", FORM].contains(&kind.as_str()) {
                 self.report(
                     &at,
-                    "only application/json bodies are generated; add one beside it, or leave the operation out",
+                    "only bodies of application/json and multipart/form-data are generated; add one beside it, or leave \
+                     the operation out",
                 );
             }
             let reference = media.pointer("/schema/$ref").and_then(Value::as_str);

@@ -266,8 +266,29 @@ pub(crate) fn plain(answer: &Value) -> Option<Plain> {
         return Some(Plain::Nothing);
     };
     let others =
-        content.keys().find(|kind| !["application/json", "text/event-stream"].contains(&kind.as_str()));
-    others.map(|kind| Plain::of_media_type(kind))
+        content.keys().filter(|kind| !["application/json", "text/event-stream"].contains(&kind.as_str()));
+    let others: Vec<&str> = others.map(String::as_str).collect();
+    let first = others.first()?;
+    // Bytes of several media types: all of them are asked for.
+    Some(if first.starts_with("text/") {
+        Plain::of_media_type(first)
+    } else {
+        Plain::of_media_type(&others.join(", "))
+    })
+}
+
+/// How a body is sent as a form.
+pub(crate) const FORM: &str = "multipart/form-data";
+
+/// The media type of an operation's request body, and what the document has of it: JSON, or else a form.
+pub(crate) fn request_media(operation: &Value) -> Option<(&'static str, &Value)> {
+    let content = operation.get("requestBody")?.get("content")?;
+    ["application/json", FORM].into_iter().find_map(|kind| Some((kind, content.get(kind)?)))
+}
+
+/// The schema of an operation's request body.
+pub(crate) fn request_schema(operation: &Value) -> Option<&Value> {
+    request_media(operation)?.1.get("schema")
 }
 
 /// `#/components/schemas/Message` → `Message`.

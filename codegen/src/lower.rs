@@ -21,10 +21,16 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::checker::checker;
 pub(crate) use self::suite::suite;
-use super::load::{Document, METHODS, child, plain, text};
+use super::load::{Document, METHODS, child, plain, request_schema, text};
 use super::model::{Api, Plain};
 use super::names;
-use super::schema::{CHECKED_FORMATS, closed_forms, is_null, merge_all_of, types, variants};
+use super::schema::{
+    CHECKED_FORMATS, FileMember, closed_forms, file_member, form_bodies, is_null, merge_all_of, types,
+    variants,
+};
+
+/// The component that stands for a file of a form; no schema may have this name.
+pub(crate) const FILE_PART: &str = "FilePart";
 
 /// The derived documents.
 #[derive(Debug)]
@@ -72,10 +78,12 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     let mut lowering =
         Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
     let forms = closed_forms(document);
+    let form_bodies = form_bodies(document);
     for (name, node) in document.members("/components/schemas") {
         let reached = &api.schemas[name];
         let place = SchemaContext {
             form: forms.contains(name),
+            is_form_body: form_bodies.contains(name),
             ..SchemaContext::new(name.clone(), reached.in_request)
         };
         let at = child("/components/schemas", name);
@@ -138,11 +146,13 @@ struct SchemaContext {
     form: bool,
     /// Whether it is a member of such a form: a constant there tells the form.
     tag: bool,
+    /// Whether it is the body of a form, whose members may be files.
+    is_form_body: bool,
 }
 
 impl SchemaContext {
     fn new(name: String, request: bool) -> Self {
-        Self { name, request, form: false, tag: false }
+        Self { name, request, form: false, tag: false, is_form_body: false }
     }
 
     fn nested(&self, property: &str) -> Self {
@@ -217,7 +227,7 @@ impl Lowering<'_> {
                 "title" if place.form => _ = out.insert(keyword.clone(), value.clone()),
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
-                | "x-accepts-type" | "x-assumed-kind" => {}
+                | "x-accepts-type" | "x-assumed-kind" | "x-brackets" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }
@@ -363,7 +373,11 @@ impl Lowering<'_> {
         let mut properties = Map::new();
         for (name, inner) in node["properties"].as_object().into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
-            let mut lowered = self.schema(inner, &at, &place.nested(name))?;
+            let file = if place.is_form_body { file_member(self.document, inner) } else { None };
+            let mut lowered = match file {
+                Some(file) => self.file(&file, inner),
+                None => self.schema(inner, &at, &place.nested(name))?,
+            };
             if let (Some(value), true) =
                 (inner.get("const"), place.request && required.contains(&name.as_str()))
             {
@@ -378,6 +392,23 @@ impl Lowering<'_> {
             out.insert("required".to_owned(), json!(required));
         }
         Ok(())
+    }
+
+    /// A file, or a list of files, of the type that the emitter of Rust puts in the place of this one.
+    fn file(&mut self, file: &FileMember, node: &Value) -> Value {
+        self.components.entry(FILE_PART.to_owned()).or_insert_with(|| json!({"type": "string"}));
+        let reference = json!({"$ref": format!("#/components/schemas/{FILE_PART}")});
+        let mut out = Map::from_iter([("description".to_owned(), json!(text(node, "description")))]);
+        if file.is_list {
+            out.insert("type".to_owned(), json!("array"));
+            out.insert("items".to_owned(), reference);
+        } else {
+            out.insert("allOf".to_owned(), json!([reference]));
+        }
+        if file.is_nullable {
+            out.insert("nullable".to_owned(), json!(true));
+        }
+        Value::Object(out)
     }
 
     fn one_of(
@@ -536,7 +567,8 @@ impl Lowering<'_> {
             }));
         }
         operation.insert("parameters".to_owned(), Value::Array(parameters));
-        if let Some(schema) = node.pointer("/requestBody/content/application~1json/schema") {
+        // Of a form, too: what is sent as one is the transport's to know.
+        if let Some(schema) = request_schema(node) {
             let content = json!({"application/json": {"schema": schema}});
             operation.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
         }
@@ -583,9 +615,9 @@ impl Lowering<'_> {
             None => {}
             Some(Plain::Nothing) => add(id, path.to_owned(), json!({"description": "Success."})),
             // progenitor treats everything except JSON as a stream of bytes; the transport reads it whole.
-            Some(Plain::Text(kind) | Plain::Bytes(kind)) => {
+            Some(Plain::Text(_) | Plain::Bytes(_)) => {
                 let schema = json!({"type": "string", "format": "binary"});
-                let content = json!({kind: {"schema": schema}});
+                let content = json!({"application/octet-stream": {"schema": schema}});
                 add(id, path.to_owned(), json!({"description": "Success.", "content": content}));
             }
         }

@@ -126,6 +126,12 @@ impl Api {
         self.operations.iter().find(|operation| operation.id == id).expect("the loader has found it")
     }
 
+    /// Whether a request has files.
+    pub(crate) fn has_files(&self) -> bool {
+        let mut fields = self.operations.iter().flat_map(|operation| self.request_fields(operation));
+        fields.any(|field| field.ty.is_file())
+    }
+
     /// The fields of an operation's request body; empty if it has none.
     pub(crate) fn request_fields(&self, operation: &Operation) -> &[Field] {
         match operation.request.as_ref().map(|name| &self.schemas[name].kind) {

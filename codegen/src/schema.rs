@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::load::{Document, child, schema_name};
+use super::load::{Document, FORM, METHODS, child, request_media, schema_name};
 
 /// The non-null types of a schema, and whether null is among them.
 pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
@@ -21,6 +21,45 @@ pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
 
 /// Formats that are checked in requests, by `core/src/wire/limits`. Others are documentation.
 pub(crate) const CHECKED_FORMATS: &[&str] = &["uri"];
+
+/// A member of the body of a form that is a file, or a list of files.
+pub(crate) struct FileMember {
+    pub is_list: bool,
+    pub is_nullable: bool,
+}
+
+/// The names of schemas that are sent as forms.
+pub(crate) fn form_bodies(document: &Document) -> HashSet<String> {
+    let items = document.members("/paths").map(|(_, item)| item);
+    let operations = items.flat_map(|item| METHODS.iter().filter_map(|method| item.get(*method)));
+    let forms = operations.filter_map(request_media).filter(|(kind, _)| *kind == FORM);
+    let names = forms.filter_map(|(_, media)| schema_name(media.pointer("/schema/$ref")?.as_str()?));
+    names.map(str::to_owned).collect()
+}
+
+/// What a member of the body of a form is, if it is a file: a string with `format: binary`.
+pub(crate) fn file_member(document: &Document, node: &Value) -> Option<FileMember> {
+    let is_one = |schema: &Value| {
+        types(schema).is_ok_and(|(names, _)| names == ["string"])
+            && schema.get("format").is_some_and(|format| format == "binary")
+    };
+    let (schema, is_nullable) = bare(document, node)?;
+    if is_one(schema) {
+        return Some(FileMember { is_list: false, is_nullable });
+    }
+    let (item, _) = bare(document, schema.get("items")?)?;
+    is_one(item).then_some(FileMember { is_list: true, is_nullable })
+}
+
+/// A schema without references and without null, and whether it takes null.
+pub(crate) fn bare<'doc>(document: &'doc Document, node: &'doc Value) -> Option<(&'doc Value, bool)> {
+    let only = only_form(node);
+    let schema = document.follow(only).ok()?;
+    let inner = only_form(schema);
+    let schema = document.follow(inner).ok()?;
+    let has_null = |node: &Value| types(node).is_ok_and(|(_, null)| null) || variants(node).any(is_null);
+    Some((schema, [node, only, inner, schema].into_iter().any(has_null)))
+}
 
 /// `{type: null}`, as a variant of a oneOf.
 pub(crate) fn is_null(node: &Value) -> bool {

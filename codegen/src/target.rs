@@ -65,6 +65,8 @@ const OWN: &[(&str, &str)] = &[
     ("Error", "crate::wire::error"),
     ("ErrorStyle", "crate::api::operation"),
     ("EventStream", "crate::stream"),
+    ("FilePart", "crate"),
+    ("FormMember", "crate::api::operation"),
     ("Method", "crate::api::operation"),
     ("ModelKind", "crate::api::operation"),
     ("Operation", "crate::api::operation"),
@@ -83,6 +85,7 @@ pub(crate) const OWN_NODE: &[(&str, &str, bool)] = &[
     ("CallSite", "../failure", false),
     ("ClientOptions", "./options", true),
     ("Connection", "../connection", false),
+    ("FileArgument", "../file-argument", true),
     ("Operation", "../operation", true),
     ("RequestOptions", "../resource", true),
     ("Resource", "../resource", false),
@@ -117,6 +120,11 @@ impl Target {
     /// Whether the Rust modules are part of the crate that they use.
     pub(crate) fn is_own_crate(&self) -> bool {
         self.rust_runtime.is_none()
+    }
+
+    /// The crate of the client that the Rust modules use, as those who use both call it.
+    pub(crate) fn rust_runtime_crate(&self) -> &'static str {
+        if self.is_own_crate() { self.rust_crate } else { GATEWRIGHT.rust_crate }
     }
 
     /// The module of something that generated Rust uses.

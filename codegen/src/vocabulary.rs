@@ -49,6 +49,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-assumed-kind",
     "x-position",
     "x-accepts-type",
+    "x-brackets",
     "x-iterable",
     "x-text",
     "x-json-mapping",

@@ -4,6 +4,7 @@
 mod chat;
 pub(crate) mod chunk;
 mod error_table;
+pub(crate) mod file_part;
 // Only streams are repaired.
 #[cfg(feature = "client")]
 pub(crate) mod form;

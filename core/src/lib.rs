@@ -59,6 +59,7 @@ mod transport;
 mod wire;
 
 pub use crate::api::chunk::Chunk;
+pub use crate::api::file_part::FilePart;
 pub use crate::api::generated::error_kinds::{ErrorCode, ErrorKind};
 pub use crate::api::operation::Operation;
 pub use crate::api::{catalog, operations, types};
@@ -108,6 +109,8 @@ pub use crate::wire::api_key::{ApiKey, InvalidKey};
 pub use crate::wire::error::{Error, Received};
 pub use crate::wire::error_body::{ErrorBody, MAX_ERROR_BODY_BYTES};
 pub use crate::wire::json_weight::{is_light, weight as json_weight};
+#[cfg(feature = "client")]
+pub use crate::wire::multipart::MAX_FORM_BYTES;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use crate::wire::panics::on_purpose;

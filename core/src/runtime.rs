@@ -6,6 +6,7 @@ mod of_clients;
 
 #[cfg(feature = "client")]
 pub use self::of_clients::*;
+pub use crate::api::file_part::FilePart;
 pub use crate::api::operation::{
-    Conversation, ErrorStyle, Method, ModelKind, Operation, Protocol, ResponseBody, StreamMode,
+    Conversation, ErrorStyle, FormMember, Method, ModelKind, Operation, Protocol, ResponseBody, StreamMode,
 };

@@ -1,6 +1,7 @@
 //! Tests the generator on other specifications (`tests/other-api`): generates their clients in three languages, compiles
 //! and type-checks them, and calls every operation over a socket.
 
+mod form;
 mod server;
 
 use std::path::{Path, PathBuf};

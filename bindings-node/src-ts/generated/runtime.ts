@@ -6,6 +6,7 @@ export { ApiPromise } from "../promise";
 export { CallSite } from "../failure";
 export type { ClientOptions } from "./options";
 export { Connection } from "../connection";
+export type { FileArgument } from "../file-argument";
 export type { Operation } from "../operation";
 export type { RequestOptions } from "../resource";
 export { Resource } from "../resource";

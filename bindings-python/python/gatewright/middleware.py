@@ -85,7 +85,7 @@ class Attempt:
         self.headers = headers
         """Headers of the request by lower-case name, including the key. `before` may change them."""
         self.body = body
-        """The JSON body, if the operation has one."""
+        """The body as it is sent, if the operation has one: JSON, or a form with its files."""
 
     if TYPE_CHECKING:
 

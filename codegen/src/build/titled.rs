@@ -2,6 +2,8 @@
 //! as those of the API, in a list of their own. A type is named by its `title`; an inline enum with a title is a type
 //! of its own.
 
+use std::collections::HashSet;
+
 use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -20,7 +22,12 @@ pub(super) fn build(file: &str, schema: &Value) -> Result<IndexMap<String, Schem
     }
     let named = components.named;
     let document = Document(json!({"components": {"schemas": named}}));
-    let mut builder = Builder { document: &document, schemas: IndexMap::new(), error_bodies: Vec::new() };
+    let mut builder = Builder {
+        document: &document,
+        schemas: IndexMap::new(),
+        error_bodies: Vec::new(),
+        form_bodies: HashSet::new(),
+    };
     for (name, node) in document.members("/components/schemas") {
         builder.component(name, node).with_context(|| format!("{file}: {name}"))?;
     }

@@ -289,6 +289,7 @@ pub(super) fn link(ty: &Type) -> String {
         Type::Integer => "integer".to_owned(),
         Type::Number => "number".to_owned(),
         Type::Boolean => "boolean".to_owned(),
+        Type::File => "file".to_owned(),
         Type::Const(value) => format!("`{value}`"),
         Type::Enum(values) => {
             let mut all: Vec<String> = values.values.iter().map(|value| format!("`{value}`")).collect();

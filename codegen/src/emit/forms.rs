@@ -147,7 +147,7 @@ impl Forms<'_> {
                 Some(parts) => self.of_parts(&parts, None).replace('\n', "\n    "),
                 None => "Form::Any".to_owned(),
             },
-            Type::Any | Type::Const(_) => "Form::Any".to_owned(),
+            Type::Any | Type::Const(_) | Type::File => "Form::Any".to_owned(),
             Type::Nullable(inner) => self.of_type(inner),
             Type::Array(inner) => format!("Form::List(&{})", self.of_type(inner)),
             Type::Map(inner) if **inner == Type::Any => "Form::Object(&[])".to_owned(),

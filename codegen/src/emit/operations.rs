@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{SHOWN_ROWS, client_header, origin, rows_example, shown_code};
 use crate::model::{
-    Api, Conversation, Encoding, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
+    Api, Conversation, Encoding, Field, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
 };
 use crate::names;
 
@@ -67,6 +67,9 @@ pub(crate) fn rows(api: &Api) -> Value {
             "header_parameters": headers(operation),
             "fixed_query": operation.fixed_parameters().collect::<Vec<_>>(),
             "has_body": operation.request.is_some(),
+            "form": form(api, operation).iter().map(|member| json!({
+                "name": member.name, "field": member.field, "is_file": member.is_file, "is_list": member.is_list,
+            })).collect::<Vec<_>>(),
             "response": response,
             "stream": match operation.stream.as_ref().map(|stream| &stream.mode) {
                 None => json!("never"),
@@ -79,6 +82,42 @@ pub(crate) fn rows(api: &Api) -> Value {
         })
     };
     api.operations.iter().map(row).collect()
+}
+
+/// A member of the body of a form.
+struct FormMember<'a> {
+    name: &'a str,
+    field: String,
+    is_file: bool,
+    is_list: bool,
+}
+
+/// How the members of a body are sent as a form; none if it is sent as JSON.
+fn form<'a>(api: &'a Api, operation: &'a Operation) -> Vec<FormMember<'a>> {
+    if !operation.is_form {
+        return Vec::new();
+    }
+    let member = |field: &'a Field| FormMember {
+        name: &field.name,
+        field: if field.brackets { format!("{}[]", field.name) } else { field.name.clone() },
+        is_file: field.ty.is_file(),
+        is_list: is_array(api, &field.ty),
+    };
+    api.request_fields(operation).iter().map(member).collect()
+}
+
+/// The same as an expression.
+fn form_expression(api: &Api, operation: &Operation) -> String {
+    let members = form(api, operation);
+    if members.is_empty() {
+        return "&[]".to_owned();
+    }
+    let members = members.into_iter().map(|FormMember { name, field, is_file, is_list }| {
+        format!(
+            "        FormMember {{ name: {name:?}, field: {field:?}, is_file: {is_file}, is_list: {is_list} }},\n"
+        )
+    });
+    format!("&[\n{}    ]", members.collect::<String>())
 }
 
 /// Query parameters whose items are sent as one value.
@@ -96,6 +135,7 @@ fn headers(operation: &Operation) -> Vec<&str> {
 fn is_array(api: &Api, ty: &Type) -> bool {
     match ty {
         Type::Array(_) => true,
+        Type::Nullable(inner) => is_array(api, inner),
         Type::Ref(name) => matches!(&api.schemas[name].kind, Kind::Alias(ty) if is_array(api, ty)),
         _ => false,
     }
@@ -108,6 +148,7 @@ fn row_types(api: &Api) -> Vec<&'static str> {
     [
         ("Conversation", holds_conversation),
         ("ErrorStyle", true),
+        ("FormMember", api.operations.iter().any(|operation| operation.is_form)),
         ("Method", true),
         ("ModelKind", names_models),
         ("Operation", true),
@@ -160,6 +201,7 @@ fn row(api: &Api, operation: &Operation) -> String {
          \x20   header_parameters: &{header_parameters:?},\n\
          \x20   fixed_query: &{fixed_query:?},\n\
          \x20   has_body: {has_body},\n\
+         \x20   form: {form},\n\
          \x20   response: ResponseBody::{response},\n\
          \x20   stream: {stream},\n\
          \x20   terminator: {terminator:?},\n\
@@ -187,6 +229,7 @@ fn row(api: &Api, operation: &Operation) -> String {
         id = operation.id,
         method = operation.method.pascal(),
         has_body = operation.request.is_some(),
+        form = form_expression(api, operation),
         protocol = operation.protocol.pascal(),
         style = operation.error_style.pascal(),
         models = variant("ModelKind", operation.models.map(ModelKind::pascal)),

@@ -114,6 +114,7 @@ impl PythonTypes<'_> {
             Type::Integer => format!("{builtins}int"),
             Type::Number => format!("{builtins}float"),
             Type::Boolean => format!("{builtins}bool"),
+            Type::File => "FileArgument".to_owned(),
             Type::Const(value) => self.literal(std::slice::from_ref(value)),
             Type::Enum(values) => self.enumeration(values),
             Type::Array(element) if self.direction == Direction::Request => {
@@ -218,6 +219,11 @@ fn schema_name(api: &Api, schema: &Schema, direction: Direction) -> String {
 /// The name of an import in the module of types: with a leading `_` if a schema has the same name.
 fn spelled(api: &Api, name: &str) -> String {
     if api.schemas.contains_key(name) { format!("_{name}") } else { name.to_owned() }
+}
+
+/// The import of the type of files, if there are any.
+fn file_import(api: &Api) -> &'static str {
+    if api.has_files() { "from gatewright._file_argument import FileArgument\n" } else { "" }
 }
 
 /// Names as they follow `import`, renamed if a schema has the same name.

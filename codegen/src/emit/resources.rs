@@ -212,7 +212,7 @@ fn method(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
     };
     let result = format!("Response<{answer}>");
     let documentation = documentation(operation, "") + &example(api, signatures, operation, None);
-    body(function, operation, documentation, &names::rust(&operation.name), &result, read)
+    body(api, function, operation, documentation, &names::rust(&operation.name), &result, read)
 }
 
 /// The method for the streamed form. The transport turns the body's switch, if there is one.
@@ -232,11 +232,12 @@ fn streaming(
     };
     let documentation = documentation(operation, " The answer is streamed.")
         + &example(api, signatures, operation, Some(name));
-    body(function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
+    body(api, function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
 }
 
 /// A method: what the request is made of, and what the answer is read as.
 fn body(
+    api: &Api,
     function: &Signature,
     operation: &Operation,
     documentation: String,
@@ -254,13 +255,13 @@ fn body(
          \x20       TypedCall::new(self.client, &operations::{}){}.{read}().await\n    }}\n",
         function.parameters(),
         names::constant(&operation.id),
-        given(operation),
+        given(api, operation),
     );
     code
 }
 
 /// The calls that hand over the arguments.
-fn given(operation: &Operation) -> String {
+fn given(api: &Api, operation: &Operation) -> String {
     let given = |way: &str, parameter: &Parameter| {
         format!(".{way}({:?}, &{})", parameter.name, names::rust(&parameter.name))
     };
@@ -275,6 +276,8 @@ fn given(operation: &Operation) -> String {
     if operation.request.is_some() {
         code.push_str(".body(body)");
     }
+    let files = api.request_fields(operation).iter().filter(|field| field.ty.is_file());
+    code.extend(files.map(|field| format!(".files({:?}, &body.{})", field.name, names::rust(&field.name))));
     code
 }
 

@@ -20,7 +20,7 @@ use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 pub(crate) use self::signatures::{Signature, Signatures};
 pub(crate) use self::types::released;
 use super::header;
-use crate::lower::Lowered;
+use crate::lower::{FILE_PART, Lowered};
 use crate::model::{Api, File};
 
 /// `types.rs` and the lists of the modules, and what the operations take and answer.
@@ -28,7 +28,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
     let document: openapiv3::OpenAPI =
         serde_json::from_value(lowered.document.clone()).context("the lowered document is no OpenAPI 3.0")?;
     let home = &api.home;
-    let tokens = Generator::new(&settings()).generate_tokens(&document)?;
+    let tokens = Generator::new(&settings(&home.rust_path("FilePart"))).generate_tokens(&document)?;
     let whole: syn::File = syn::parse2(tokens).context("progenitor's output does not parse")?;
     let types = types::emit(&whole, api, lowered)?;
     let signatures = signatures::signatures(&whole);
@@ -69,12 +69,13 @@ fn module(folder: &str, doc: &str, modules: &[(&str, &str)]) -> File {
     File { path: format!("{folder}/mod.rs"), contents: code }
 }
 
-/// The positional style needs no builders; types get our setters.
-fn settings() -> GenerationSettings {
+/// The positional style needs no builders; types get our setters. `file_part`: the type of a file.
+fn settings(file_part: &str) -> GenerationSettings {
     let mut settings = GenerationSettings::new();
     settings
         .with_interface(InterfaceStyle::Positional)
         .with_map_type("::indexmap::IndexMap")
-        .with_derive("PartialEq");
+        .with_derive("PartialEq")
+        .with_replacement(FILE_PART, file_part, std::iter::empty());
     settings
 }

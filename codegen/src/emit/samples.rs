@@ -127,7 +127,7 @@ impl<'a> Samples<'a> {
         depth: usize,
     ) -> Value {
         match ty {
-            Type::Any => json!(self.text(member)),
+            Type::Any | Type::File => json!(self.text(member)),
             Type::String => json!(match constraints.format.as_deref() {
                 Some("uri") => "https://example.com/file".to_owned(),
                 Some("date-time") => "2026-01-02T03:04:05Z".to_owned(),

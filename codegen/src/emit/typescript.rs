@@ -132,6 +132,7 @@ fn expression(ty: &Type) -> String {
         Type::String => "string".to_owned(),
         Type::Integer | Type::Number => "number".to_owned(),
         Type::Boolean => "boolean".to_owned(),
+        Type::File => "FileArgument".to_owned(),
         Type::Const(value) => value.to_string(),
         Type::Enum(string_enum) => enumeration(string_enum),
         Type::Array(item) => format!("{}[]", operand(item)),

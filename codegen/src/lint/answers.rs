@@ -1,4 +1,5 @@
-//! The allowed responses of an operation: one kind of success, which is JSON (optionally with events), text, bytes or nothing.
+//! The allowed responses of an operation: one kind of success, which is JSON (optionally with events), text, bytes (of one or
+//! several media types) or nothing.
 
 use serde_json::Value;
 
@@ -44,7 +45,9 @@ pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Ve
         report(&at, format!("{status} has no content; remove it, or answer with 200"));
     }
     let structured = |kind: &str| ["application/json", "text/event-stream"].contains(&kind);
+    let all_bytes = content.iter().all(|(kind, _)| is_bytes(kind));
     if content.len() > 1
+        && !all_bytes
         && let Some((other, _)) = content.iter().find(|(kind, _)| !structured(kind))
     {
         report(&at, format!("{other} stands beside another answer; keep one, or make two operations of it"));
@@ -70,7 +73,7 @@ pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Ve
             kind if kind.contains(';') => {
                 report(&at, "a media type has no parameters here, and text is UTF-8; remove them".to_owned());
             }
-            kind if !kind.starts_with("text/") && !BYTES.iter().any(|bytes| kind.starts_with(bytes)) => {
+            kind if !kind.starts_with("text/") && !is_bytes(kind) => {
                 report(
                     &at,
                     "no such answer is generated; make it application/json, text/…, or bytes: application/octet-stream, \
@@ -90,6 +93,10 @@ pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Ve
         }
     }
     problems
+}
+
+fn is_bytes(kind: &str) -> bool {
+    BYTES.iter().any(|bytes| kind.starts_with(bytes))
 }
 
 /// Whether all values of a schema are objects, or all are arrays.

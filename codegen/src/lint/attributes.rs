@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Lint;
-use crate::load::{child, schema_name, text};
+use crate::load::{child, request_schema, schema_name, text};
 use crate::model::Protocol;
 use crate::names;
 use crate::schema::variants;
@@ -32,7 +32,7 @@ impl Lint<'_> {
             self.report(&child(at, "x-preview"), "x-preview is true; correct it, or leave it out");
         }
         let Some(member) = node.get("x-webhook-url") else { return };
-        let body = node.pointer("/requestBody/content/application~1json/schema");
+        let body = request_schema(node);
         let body = body.and_then(|schema| self.document.follow(schema).ok());
         let member = member.as_str().zip(body.and_then(|body| body.get("properties")));
         if member.is_none_or(|(name, all)| all.get(name).is_none()) {
@@ -121,7 +121,7 @@ impl Lint<'_> {
         }
         match (stream.get("parameter").and_then(Value::as_str), stream.get("always")) {
             (Some(name), None) => {
-                let body = operation.pointer("/requestBody/content/application~1json/schema");
+                let body = request_schema(operation);
                 let body = body.and_then(|schema| self.document.follow(schema).ok());
                 if body.is_none_or(|body| body.get("properties").and_then(|all| all.get(name)).is_none()) {
                     self.report(
@@ -142,7 +142,7 @@ impl Lint<'_> {
         if helpers.is_some_and(|helpers| !helpers.is_object()) {
             return self.report(&at, "x-helpers has a member for each method; correct it");
         }
-        let body = operation.pointer("/requestBody/content/application~1json/schema");
+        let body = request_schema(operation);
         let body = body.and_then(|schema| self.document.follow(schema).ok());
         let is_member = |name: &Value| {
             let all = body.and_then(|body| body.get("properties"));

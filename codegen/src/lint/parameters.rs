@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::load::{Document, METHODS, ParameterPlace, child, placeholders, text};
+use crate::load::{
+    Document, FORM, METHODS, ParameterPlace, child, placeholders, request_media, request_schema, text,
+};
 use crate::names;
 use crate::schema::merge_all_of;
 use crate::vocabulary::OF_THE_TRANSPORT;
@@ -22,7 +24,7 @@ pub(super) fn of_operation(
         ParameterPlace::Path(index) => format!("{at_path}/parameters/{index}"),
         ParameterPlace::Operation(index) => format!("{at}/parameters/{index}"),
     };
-    let body = operation.pointer("/requestBody/content/application~1json/schema");
+    let body = request_schema(operation);
     let body = body.and_then(|schema| document.follow(schema).ok());
     let merged = body.and_then(|body| merge_all_of(document, body).ok());
     let members = || merged.as_ref().and_then(|body| body["properties"].as_object()).into_iter().flatten();
@@ -120,8 +122,15 @@ fn body_rules(operation: &Value, at: &str) -> Vec<(String, String)> {
     if body.get("required") != Some(&Value::Bool(true)) {
         report("a body is always sent; add required: true");
     }
-    if body.pointer("/content/application~1json").is_none() {
-        report("only application/json bodies are generated; add one, or remove the body");
+    match request_media(operation) {
+        None => report(
+            "only bodies of application/json and multipart/form-data are generated; add one, or remove the body",
+        ),
+        Some((FORM, _)) => {}
+        Some(_) if body["content"].get(FORM).is_some() => {
+            report("a body is sent in one way; keep application/json or multipart/form-data");
+        }
+        Some(_) => {}
     }
     problems
 }

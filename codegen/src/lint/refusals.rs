@@ -39,6 +39,19 @@ fn empty_array_bytes_and_text_responses_are_supported() {
 }
 
 #[test]
+fn bytes_may_have_several_media_types() {
+    let bytes = json!({"schema": {"type": "string", "format": "binary"}});
+    let several =
+        |content: Value| of_answer(&json!({"200": {"description": "The line.", "content": content}}));
+    assert_eq!(several(json!({"audio/mpeg": bytes, "audio/wav": bytes})), [""; 0]);
+    let at = format!("{LINE}/get/responses/200/content");
+    assert_eq!(
+        several(json!({"audio/mpeg": bytes, "text/plain": {"schema": {"type": "string"}}})),
+        [format!("{at}: audio/mpeg stands beside another answer; keep one, or make two operations of it")]
+    );
+}
+
+#[test]
 fn operation_requires_exactly_one_success_response() {
     let failure = json!({"404": {"description": "Gone."}});
     assert_eq!(
@@ -238,7 +251,7 @@ fn unsupported_request_body_is_rejected() {
     let found = problems(&at, body);
     assert!(
         found.contains(&format!(
-            "{at}: only application/json bodies are generated; add one, or remove the body"
+            "{at}: only bodies of application/json and multipart/form-data are generated; add one, or remove the body"
         ))
     );
     let optional =
@@ -254,6 +267,108 @@ fn unsupported_request_body_is_rejected() {
     assert_eq!(
         problems(&at, required),
         [format!("{at}: a GET has no body; make it a POST, or use parameters")]
+    );
+}
+
+/// The fixture with a body that is sent as a form of these members.
+fn form(mut members: Value) -> Vec<String> {
+    members["stream"] = json!({"type": "boolean", "description": "Whether it streams."});
+    let note = json!({"description": "A note.", "x-source": "ours", "type": "object", "properties": members});
+    let mut edited = edited("/components/schemas/NoteRequest", note);
+    let media = json!({"schema": {"$ref": "#/components/schemas/NoteRequest"}});
+    edited.openapi.0["paths"]["/v1/lines"]["post"]["requestBody"] =
+        json!({"required": true, "content": {"multipart/form-data": media}});
+    let place = |place: &str| {
+        let start = "spec/openapi.yaml#/components/schemas/NoteRequest/properties";
+        place.strip_prefix(start).unwrap_or(place).to_owned()
+    };
+    let problems = lint(&edited.openapi).into_iter();
+    problems.map(|problem| format!("{}: {}", place(&problem.place), problem.message)).collect()
+}
+
+#[test]
+fn form_has_fields_of_text_and_files() {
+    let file = json!({"type": "string", "format": "binary", "description": "A file."});
+    let members = json!({
+        "file": file,
+        "mask": {"type": ["string", "null"], "format": "binary", "description": "A file, or none."},
+        "pages": {"type": "array", "maxItems": 3, "items": {"type": "string", "format": "binary"}, "x-brackets": true,
+            "description": "Files."},
+        "weight": {"type": ["number", "null"], "description": "A number."},
+        "marks": {"type": ["array", "null"], "items": {"type": "string", "enum": ["a", "b"]}, "description": "Words."},
+        "kind": {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}], "description": "Either."},
+    });
+    assert_eq!(form(members), [""; 0]);
+}
+
+#[test]
+fn what_no_form_can_hold_is_rejected() {
+    let member = "a member of a form is one plain value, a file ({type: string, format: binary}), or a list of such; \
+                  send anything else as JSON in a string, or as the body of another operation";
+    for schema in [
+        json!({"type": "object", "description": "A map."}),
+        json!({"type": "array", "description": "Lists.", "items": {"type": "array", "items": {"type": "string"}}}),
+        json!({"type": "array", "description": "Objects.", "items": {"$ref": "#/components/schemas/Line"}}),
+        json!({"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/Line"}], "description": "Either."}),
+        json!({"description": "Anything."}),
+    ] {
+        assert_eq!(form(json!({"note": schema})), [format!("/note: {member}")], "{schema}");
+    }
+    let file = json!({"type": "string", "format": "binary", "maxLength": 9, "description": "A file."});
+    assert_eq!(
+        form(json!({"file": file})),
+        ["/file/maxLength: nothing checks the content of a file; state it in the description"]
+    );
+    let single = json!({"type": "string", "x-brackets": true, "description": "One."});
+    assert_eq!(
+        form(json!({"note": single})),
+        ["/note/x-brackets: x-brackets is true, on a list; correct it, or remove it"]
+    );
+    let at = "/components/schemas/Line/properties/mark";
+    let list =
+        json!({"type": "array", "items": {"type": "string"}, "x-brackets": true, "description": "Marks."});
+    assert_eq!(
+        problems(at, list),
+        [format!("{at}/x-brackets: x-brackets belongs to a list in the body of a form; remove it")]
+    );
+}
+
+#[test]
+fn body_with_a_file_has_one_use_and_one_way() {
+    let media = json!({"schema": {"$ref": "#/components/schemas/UploadRequest"}});
+    let told = |content: &Value, more: &[(&str, Value)]| {
+        let upload = json!({"description": "An upload.", "x-source": "ours", "type": "object", "properties": {
+            "file": {"type": "string", "format": "binary", "description": "A file."},
+            "stream": {"type": "boolean", "description": "Whether it streams."},
+        }});
+        let mut edited = edited("/components/schemas/UploadRequest", upload);
+        let document = &mut edited.openapi.0;
+        document["paths"]["/v1/lines"]["post"]["requestBody"] = json!({"required": true, "content": content});
+        for (name, schema) in more {
+            document["components"]["schemas"][name] = schema.clone();
+        }
+        lint(&edited.openapi).into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+    };
+    let form = json!({"multipart/form-data": media});
+    assert_eq!(told(&form, &[]), [""; 0]);
+    assert_eq!(
+        told(&json!({"multipart/form-data": media, "application/json": media}), &[]),
+        ["a body is sent in one way; keep application/json or multipart/form-data"]
+    );
+    let of = |schema: Value| json!({"description": "A part.", "x-source": "ours", "type": "object", "properties": {"part": schema}});
+    assert_eq!(
+        told(&form, &[("Holder", of(media["schema"].clone()))]),
+        [
+            "a body with a file is sent as a form, and used nowhere else; give the other use a schema of its own"
+        ]
+    );
+    let text = json!({"type": "string", "description": "A text."});
+    assert_eq!(
+        told(&form, &[("FilePart", of(text.clone())), ("FileArgument", of(text))]),
+        [
+            "`FilePart` is what clients call a file in a request; rename the schema",
+            "`FileArgument` is what clients call a file in a request; rename the schema",
+        ]
     );
 }
 

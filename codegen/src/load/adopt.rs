@@ -132,7 +132,7 @@ fn leave_out(members: &mut Map<String, Value>, at: &str, notes: &mut Notes) {
             "head" | "options" | "trace" if at.starts_with("/paths/") && value.is_object() => {
                 "clients have no method for it"
             }
-            "encoding" => "only bodies of JSON are sent",
+            "encoding" => "fields of a form are text, and a file has the media type that the caller says",
             _ if is_foreign(key, OF_DOCUMENTS) => "an extension that says nothing to this generator",
             _ => return true,
         };
@@ -167,6 +167,7 @@ fn is_foreign(key: &str, ours: &[&str]) -> bool {
 /// A schema and those in it.
 fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
     let Value::Object(members) = node else { return };
+    file_of_3_1(members);
     let one_way = |key: &str| -> Vec<String> {
         let all = members.get("properties").and_then(Value::as_object).into_iter().flatten();
         all.filter(|(_, inner)| inner[key] == true).map(|(name, _)| name.clone()).collect()
@@ -244,6 +245,18 @@ fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
             }
             _ => {}
         }
+    }
+}
+
+/// Bytes as they are in a form, which 3.1 writes without `format`. What is encoded or text is a string.
+fn file_of_3_1(members: &mut Map<String, Value>) {
+    let is_encoded = members.contains_key("contentEncoding") || members.contains_key("format");
+    let is_text = |kind: &str| kind.starts_with("text/") || kind.ends_with("json") || kind.ends_with("xml");
+    let kind = members.get("contentMediaType").and_then(Value::as_str);
+    let is_string = members.get("type").is_none_or(|name| name == "string");
+    if !is_encoded && is_string && kind.is_some_and(|kind| !is_text(kind)) {
+        members.insert("type".to_owned(), json!("string"));
+        members.insert("format".to_owned(), json!("binary"));
     }
 }
 

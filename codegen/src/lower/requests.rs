@@ -67,8 +67,8 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
             }
             // For generators only: the oneOf as conditions, the reading of responses, Rust code written by hand, documentation.
             "format" if !value.as_str().is_some_and(|format| CHECKED_FORMATS.contains(&format)) => continue,
-            "x-accepts-type" | "x-discriminator" | "x-assumed-kind" | "x-new" | "x-built" | "x-added"
-            | "examples" => continue,
+            "x-accepts-type" | "x-brackets" | "x-discriminator" | "x-assumed-kind" | "x-new" | "x-built"
+            | "x-added" | "examples" => continue,
             "properties" => {
                 let mut inner = Map::new();
                 for (name, schema) in value.as_object().into_iter().flatten() {

@@ -16,6 +16,8 @@ pub(crate) struct Operation {
     pub parameters: Vec<Parameter>,
     /// The request body's schema (always a named object).
     pub request: Option<String>,
+    /// Whether the body is sent as a form instead of JSON.
+    pub is_form: bool,
     /// The JSON response; `None` for an operation that always streams, or has another response.
     pub response: Option<Type>,
     /// The response, if it is something other than JSON.
@@ -120,7 +122,7 @@ pub(crate) enum Plain {
     Nothing,
     /// Text of this media type.
     Text(String),
-    /// Bytes of this media type.
+    /// Bytes of this media type, or of several with commas between them, as a header of a request lists them.
     Bytes(String),
 }
 

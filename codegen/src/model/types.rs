@@ -130,6 +130,8 @@ pub(crate) struct Field {
     pub position: bool,
     /// `x-accepts-type`: clients also take a type there, and send its JSON Schema.
     pub accepts_type: bool,
+    /// `x-brackets`: the field of a list in a form has brackets after its name.
+    pub brackets: bool,
     /// The first of `examples`.
     pub example: Option<Value>,
 }
@@ -141,6 +143,8 @@ pub(crate) enum Type {
     Integer,
     Number,
     Boolean,
+    /// The content of a file, in the body of a form.
+    File,
     /// Exactly this value (a string, number or boolean).
     Const(Value),
     Enum(StringEnum),
@@ -156,6 +160,15 @@ pub(crate) enum Type {
 impl Type {
     pub(crate) fn is_nullable(&self) -> bool {
         matches!(self, Self::Nullable(_))
+    }
+
+    /// Whether it is a file or a list of files, or null.
+    pub(crate) fn is_file(&self) -> bool {
+        match self {
+            Self::File => true,
+            Self::Array(inner) | Self::Nullable(inner) => inner.is_file(),
+            _ => false,
+        }
     }
 }
 

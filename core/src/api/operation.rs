@@ -32,8 +32,10 @@ pub struct Operation {
     pub header_parameters: &'static [&'static str],
     /// Query parameters that are always sent, with their value.
     pub fixed_query: &'static [(&'static str, &'static str)],
-    /// Whether a JSON body is sent.
+    /// Whether a body is sent.
     pub has_body: bool,
+    /// Members of a body that is sent as `multipart/form-data`; empty if it is sent as JSON.
+    pub form: &'static [FormMember],
     /// The kind of a complete response's body; for an operation that only streams, the kind of an event.
     pub response: ResponseBody,
     /// Whether and how the response can be a stream.
@@ -81,6 +83,26 @@ impl Operation {
             format!("{}.{}", self.resource, self.name)
         }
     }
+}
+
+/// A member of a body that is sent as `multipart/form-data`.
+///
+/// ```
+/// use gatewright::operations::{ALL, FormMember};
+///
+/// let is_file = |member: &FormMember| member.is_file;
+/// assert!(ALL.iter().filter(|operation| operation.form.iter().any(is_file)).all(|operation| operation.has_body));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormMember {
+    /// Name of the member: `timestamp_granularities`.
+    pub name: &'static str,
+    /// Name of its field in the form: `timestamp_granularities[]`. A list has one such field for each item.
+    pub field: &'static str,
+    /// Whether it is a file, or a list of files.
+    pub is_file: bool,
+    /// Whether it is a list.
+    pub is_list: bool,
 }
 
 /// HTTP methods of the specification.

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 
 use serde::Deserialize;
 
-use crate::api::operation::{ErrorStyle, Method, Operation, Protocol, ResponseBody, StreamMode};
+use crate::api::operation::{ErrorStyle, FormMember, Method, Operation, Protocol, ResponseBody, StreamMode};
 
 static OPERATIONS: RwLock<BTreeMap<&'static str, &'static Operation>> = RwLock::new(BTreeMap::new());
 
@@ -24,11 +24,21 @@ struct Row {
     header_parameters: Vec<String>,
     fixed_query: Vec<(String, String)>,
     has_body: bool,
+    form: Vec<FormRow>,
     response: BodyKind,
     stream: StreamKind,
     terminator: Option<String>,
     resource: String,
     name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FormRow {
+    name: String,
+    field: String,
+    is_file: bool,
+    is_list: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,6 +92,7 @@ fn leaked_operation(row: Row) -> &'static Operation {
             .collect::<Vec<_>>()
             .leak(),
         has_body: row.has_body,
+        form: row.form.into_iter().map(form_member).collect::<Vec<_>>().leak(),
         response: match row.response {
             BodyKind::Object => ResponseBody::Object,
             BodyKind::Array => ResponseBody::Array,
@@ -107,6 +118,11 @@ fn leaked_operation(row: Row) -> &'static Operation {
         name: text(row.name),
         source: "ours",
     }))
+}
+
+fn form_member(row: FormRow) -> FormMember {
+    let FormRow { name, field, is_file, is_list } = row;
+    FormMember { name: text(name), field: text(field), is_file, is_list }
 }
 
 fn text(owned: String) -> &'static str {

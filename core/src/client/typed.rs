@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::Client;
 use crate::api::chunk::Chunk;
+use crate::api::file_part::FileParts;
 use crate::api::operation::Operation;
 use crate::stream::{EventStream, RawStream};
 use crate::transport::generated::options::RequestOptions;
@@ -73,6 +74,12 @@ impl<'c> TypedCall<'c> {
             Ok(body) => self.call = self.call.object(body),
             Err(error) => self.fail(error),
         }
+        self
+    }
+
+    /// Adds the files of a member of the body.
+    pub fn files(mut self, member: &str, given: &impl FileParts) -> Self {
+        self.call.files.extend(given.files().iter().map(|file| (member.to_owned(), file.clone())));
         self
     }
 

@@ -278,7 +278,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// The JSON body, if the operation has one.
+    /// The body as it is sent, if the operation has one: JSON, or a form with its files.
     ///
     /// ```
     /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::api::file_part::FilePart;
 use crate::api::operation::Operation;
 use crate::transport::generated::options::RequestOptions;
 
@@ -25,8 +26,10 @@ pub struct Call {
     pub path: Vec<(String, String)>,
     /// Query parameters: name and value, not escaped.
     pub query: Vec<(String, String)>,
-    /// The JSON body, for operations that have one.
+    /// The JSON body, for operations that have one. That of a form is sent as one; its files are beside it.
     pub body: Option<Bytes>,
+    /// Files of a form, each with the member of the body that it is, in the order in which they are sent.
+    pub files: Vec<(String, FilePart)>,
     /// Whether the body is certainly one JSON object, so that it need not be read to make sure.
     pub is_object: bool,
     /// Options of this call.
@@ -50,6 +53,7 @@ impl Call {
             path: Vec::new(),
             query: Vec::new(),
             body: None,
+            files: Vec::new(),
             is_object: false,
             options: RequestOptions::default(),
         }
@@ -112,6 +116,21 @@ impl Call {
     pub fn object(mut self, body: impl Into<Bytes>) -> Self {
         self.is_object = true;
         self.body(body)
+    }
+
+    /// Adds a file of a form: the content of a member of the body that is a file. The body need not have the member.
+    ///
+    /// ```
+    /// use gatewright::{Call, FilePart, Operation};
+    ///
+    /// fn upload(operation: &'static Operation) -> Call {
+    ///     Call::new(operation).body("{}").file("file", FilePart::new("harbor.wav", "RIFF…"))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn file(mut self, member: impl Into<String>, file: FilePart) -> Self {
+        self.files.push((member.into(), file));
+        self
     }
 
     /// Sets the options.

@@ -11,6 +11,7 @@ mod echoes;
 mod facts;
 mod failures;
 mod files;
+mod forms;
 mod framing;
 mod hostile;
 #[path = "../../../tests/hostile/server.rs"]

@@ -52,6 +52,13 @@ async function callLibrary(): Promise<void> {
   assert.deepEqual(added, answer("a body that inherits").json);
   assert.equal((await library.items.getById("77a0")).kind, "film");
   assert.equal((await library.items.update({ path_id: "5f4d", id: "6a01", shelf: 3 })).shelf, 3);
+  for (const scan of [
+    Buffer.from("\x89PNG", "latin1"),
+    new Blob([Uint8Array.of(0x89, 0x50, 0x4e, 0x47)]),
+    Uint8Array.of(0x89, 0x50, 0x4e, 0x47).buffer,
+  ]) {
+    assert.equal(await library.items.scan({ path_id: "5f4d", scan }), undefined);
+  }
   const states: string[] = [];
   for await (const event of await library.loans.watch("l1")) states.push(event.state);
   assert.deepEqual(states, ["lent", "returned"]);
@@ -59,6 +66,34 @@ async function callLibrary(): Promise<void> {
 
 async function main(): Promise<void> {
   await callLibrary();
+
+  const manifest = await harbour.manifests.submit({
+    harbour: "nyc",
+    ship: 'Ada "of\r\nOslo" ü',
+    level: "calm",
+    tonnes: 12.5,
+    urgent: true,
+    marks: ["dry", "heavy"],
+    berths: [7],
+    seal: null,
+    file: {
+      name: 'größe "a"\r\n.csv',
+      data: new Blob([Buffer.from("000d0a2d2dff", "hex")]),
+      type: "text/csv",
+    },
+    pages: [new File(["1"], "1.txt"), { name: "2.txt", data: new Uint8Array() }],
+  });
+  assert.equal(manifest.any, "taken");
+  const wrong: Parameters<typeof harbour.manifests.submit>[0] = {
+    harbour: "nyc",
+    ship: "Ada",
+    // @ts-expect-error A text is no file.
+    file: "a.csv",
+  };
+  await assert.rejects(harbour.manifests.submit(wrong), {
+    name: "TypeError",
+    message: "manifests.submit: file must be a file (bytes, a Blob, or { name, data }), not string",
+  });
 
   const params = { pageSize: 5, state: "free", in: "east", "X-Pilot": "ada" } as const;
   const listed: Berth[] = await harbour.berths.list("nyc", params);

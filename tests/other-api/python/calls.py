@@ -7,8 +7,10 @@ this file, and runs it.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ def status(method: Callable[..., Any], *arguments: Any, **members: Any) -> tuple
     return result, response.status_code
 
 
-def call(client: harbour.Client, answers: dict[str, Any]) -> None:
+def call(client: harbour.Client, answers: dict[str, Any], written_page: Path) -> None:
     listed: list[types.Berth] = client.berths.list("nyc", pageSize=5, state="free", in_="east", X_Pilot="ada")
     assert plain(listed) == answers["an array"]["json"]
     ship = listed[0].ship
@@ -86,6 +88,25 @@ def call(client: harbour.Client, answers: dict[str, Any]) -> None:
     streams = client.waters.streams.match()
     assert [stream.name for stream in streams["east"]] == ["Bille", "Alster"]
 
+    manifest = client.manifests.submit(
+        "nyc",
+        ship='Ada "of\r\nOslo" ü',
+        level="calm",
+        tonnes=12.5,
+        urgent=True,
+        marks=["dry", "heavy"],
+        berths=[7],
+        seal=None,
+        file=('größe "a"\r\n.csv', io.BytesIO(b"\0\r\n--\xff"), "text/csv"),
+        pages=[written_page, ("2.txt", b"")],
+    )
+    assert manifest.any == "taken"
+    for wrong in ("manifest.csv", 7, ("a", "text"), io.StringIO("text")):
+        with pytest.raises(TypeError, match=r"^file: "):
+            client.manifests.submit("nyc", ship="Ada", file=wrong)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        client.manifests.submit("nyc", ship="Ada", file=written_page.with_name("absent"))
+
     notices: list[types.Notice] = client.notices.hoist(
         level="error",
         channels={"constructor": {"number": 7}, "east": {"number": 16}},
@@ -119,6 +140,7 @@ def call_library(client: library.Client, answers: dict[str, Any]) -> None:
     assert plain(added) == answers["a body that inherits"]["json"]
     assert client.items.get_by_id("77a0").kind == "film"
     assert client.items.update("5f4d", id="6a01", shelf=3).shelf == 3
+    client.items.scan("5f4d", scan=b"\x89PNG")
     events: list[library.types.LoanEvent] = list(client.loans.watch("l1"))
     assert [event.state for event in events] == ["lent", "returned"]
     assert events[1]["note"] == "wet"
@@ -136,6 +158,8 @@ async def call_async() -> None:
             client.log.lambda_(from_="monday"),
         )
         assert (berths, type(chart), type(log)) == ([], bytes, str)
+        async with library.AsyncClient() as other:
+            await other.items.scan("5f4d", scan=bytearray(b"\x89PNG"))
         assert await client.berths.del_("nyc", 7) is None  # type: ignore[func-returns-value]
         nothing, response = await gatewright.with_response(client.berths.del_, "nyc", 7)
         assert (nothing, response.status_code) == (None, 204)
@@ -144,8 +168,10 @@ async def call_async() -> None:
 def main() -> None:
     exchanges = json.loads(Path(os.environ["EXCHANGES"]).read_text())
     answers = {name: exchange["answer"] for name, exchange in exchanges.items()}
-    with harbour.Client() as client:
-        call(client, answers)
+    with harbour.Client() as client, tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "1.txt")
+        page.write_bytes(b"1")
+        call(client, answers, page)
     with library.Client() as client:
         call_library(client, answers)
     asyncio.run(call_async())

@@ -35,12 +35,13 @@ mod library {
 #[cfg(other_api)]
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    use gatewright::ErrorKind;
+    use gatewright::{ErrorKind, FilePart};
     use serde_json::{Value, from_value, json, to_value};
 
     use harbour::resources::Resources;
     use harbour::types::{
-        BerthRequest, Channel, FindBerthsState, Level, LogRequest, Move, Notice, NoticeRequest,
+        BerthRequest, Channel, FindBerthsState, Level, LogRequest, ManifestRequest, Move, Notice,
+        NoticeRequest,
     };
 
     let text = std::fs::read_to_string(std::env::var("EXCHANGES")?)?;
@@ -102,6 +103,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(written.depth["pier"], 4.5);
     assert_eq!(to_value(&*written)?, expected("arguments with the names of what methods keep"));
 
+    let file = FilePart::new("größe \"a\"\r\n.csv", b"\0\r\n--\xff".as_slice()).with_media_type("text/csv");
+    let request = ManifestRequest::new(file, "Ada \"of\r\nOslo\" ü")
+        .with_level(Level::Calm)
+        .with_tonnes(12.5)
+        .with_urgent(true)
+        .with_marks(vec!["dry".to_owned(), "heavy".to_owned()])
+        .with_berths(vec![7])
+        .with_pages(vec![FilePart::new("1.txt", "1"), FilePart::new("2.txt", "")]);
+    assert_eq!(harbour.manifests().submit("nyc", &request).await?.any, Some(json!("taken")));
+
     let basins = harbour.waters().streams().match_().await?;
     assert_eq!((basins["east"][0].name.as_str(), basins["west"].len()), ("Bille", 0));
     assert_eq!(to_value(&*basins)?, expected("a map of arrays"));
@@ -135,7 +146,7 @@ async fn call_library(
     exchanges: &serde_json::Value,
 ) -> Result<(), Box<dyn std::error::Error>> {
     use library::types::{
-        Item, ItemKind, ListItemsKindItem, LoanEventState, NewItem, Shelf, UpdateItemRequest,
+        Item, ItemKind, ListItemsKindItem, LoanEventState, NewItem, ScanItemRequest, Shelf, UpdateItemRequest,
     };
 
     let expected = |name: &str| exchanges[name]["answer"]["json"].clone();
@@ -160,6 +171,9 @@ async fn call_library(
     let moved = UpdateItemRequest::default().with_id("6a01").with_shelf(3);
     let moved = library.items().update("5f4d", &moved).await?;
     assert!(matches!(&*moved, Item::Film(film) if matches!(film.shelf, Some(Shelf::Integer(3)))));
+
+    let scan = ScanItemRequest::new(gatewright::FilePart::new("scan", b"\x89PNG".as_slice()));
+    library.items().scan("5f4d", &scan).await?;
 
     let mut events = library.loans().watch("l1").await?;
     let mut states = Vec::new();

@@ -12,6 +12,8 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::form;
+
 /// A request and its answer, as `tests/other-api/exchanges.json` has them by name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +23,7 @@ struct Exchange {
     /// Required headers; null: the header must be absent.
     #[serde(default)]
     headers: BTreeMap<String, Option<String>>,
-    /// Null: no body.
+    /// Null: no body. Of a form: its parts, in order; see [`form::parts`].
     #[serde(default)]
     body: Value,
     answer: Answer,
@@ -187,7 +189,16 @@ fn read(socket: &TcpStream) -> Result<Option<Request>> {
     let length = headers.get("content-length").map_or(Ok(0), |length| length.parse())?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body)? };
+    let body = match form::boundary(headers.get("content-type").map(String::as_str)) {
+        Some(boundary) => {
+            let parts = form::parts(&body, &boundary)?;
+            // It differs each time.
+            headers.insert("content-type".to_owned(), "multipart/form-data".to_owned());
+            parts
+        }
+        None if body.is_empty() => Value::Null,
+        None => serde_json::from_slice(&body)?,
+    };
     Ok(Some(Request { line, headers, body }))
 }
 

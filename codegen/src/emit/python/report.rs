@@ -104,6 +104,6 @@ fn expression(ty: &Type) -> String {
         Type::Map(inner) => format!("dict[str, {}]", expression(inner)),
         Type::Ref(name) => name.clone(),
         Type::Nullable(inner) => format!("{} | None", expression(inner)),
-        Type::Any | Type::Union(_) => "object".to_owned(),
+        Type::Any | Type::File | Type::Union(_) => "object".to_owned(),
     }
 }

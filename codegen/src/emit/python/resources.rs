@@ -6,7 +6,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::streams::{self, ClientVariant};
-use super::{Direction, PythonTypes, argument, described, docstring, facts, member, sent_field_doc, wrapped};
+use super::{
+    Direction, PythonTypes, argument, described, docstring, facts, file_import, member, sent_field_doc,
+    wrapped,
+};
 use crate::emit::{origin, own_origin};
 use crate::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
 use crate::names::pascal;
@@ -280,9 +283,10 @@ pub(super) fn stub(api: &Api) -> String {
         "import builtins\n\
          from collections.abc import Mapping, Sequence\n\
          from typing import Any, Literal, overload\n\n\
-         from gatewright._engine import NotGiven, Record\n\
+         from gatewright._engine import NotGiven, Record\n{}\
          from gatewright._options import CallOptions\n\
          from {} import types\n",
+        file_import(api),
         api.home.python_package
     );
     out.push_str(&streams::imports(api));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{
-    Direction, PythonTypes, described, docstring, facts, field_doc, import_list, is_attribute, schema_name,
-    sent_field_doc,
+    Direction, PythonTypes, described, docstring, facts, field_doc, file_import, import_list, is_attribute,
+    schema_name, sent_field_doc,
 };
 use crate::emit::type_origin;
 use crate::model::{Additional, Api, Field, Kind, Object, Schema, Type};
@@ -75,12 +75,13 @@ pub(super) fn stub(api: &Api) -> String {
          import builtins\n\
          from collections.abc import {}\n\
          from typing import {}\n\n\
-         from gatewright._engine import {}\n\
+         from gatewright._engine import {}\n{}\
          from typing_extensions import {}\n\n\
          __all__ = [\n",
         import_list(api, &["Iterator", "Mapping", "Sequence"]),
         import_list(api, &["Any", "Literal"]),
         import_list(api, &["Record"]),
+        file_import(api),
         import_list(api, &["Required", "TypeAlias", "TypedDict"]),
     );
     for name in offered(api).keys() {

@@ -14,6 +14,7 @@ use super::fields::{self, wire_name};
 use super::known::{TypeFacts, arguments, inner, is, is_boxed_option, last};
 use crate::emit::filled;
 use crate::emit::samples::{Samples, broken, written};
+use crate::lower::FILE_PART;
 use crate::model::{self, Api, Kind};
 use crate::names;
 
@@ -301,6 +302,9 @@ impl<'a> Examples<'a> {
                 };
                 let entries: Option<Vec<String>> = members.iter().map(entry).collect();
                 format!("[{}].into()", entries?.join(", "))
+            }
+            (FILE_PART, Value::String(name)) => {
+                format!("{}::{FILE_PART}::new({name:?}, \"…\")", self.api.home.rust_runtime_crate())
             }
             ("Value", Value::String(text)) if into => format!("{text:?}"),
             ("Value", _) => format!("serde_json::json!({})", written(value, 0, usize::MAX)),

@@ -107,6 +107,7 @@ pub(super) fn spelled(ty: &syn::Type) -> String {
         .replace(" :: ", "::")
         .replace(":: ", "::")
         .replace(" < ", "<")
+        .replace(" <", "<")
         .replace(" >", ">")
         .replace(" ,", ",")
 }

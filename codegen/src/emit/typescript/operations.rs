@@ -45,6 +45,11 @@ fn entry(api: &Api, operation: &Operation) -> String {
     if let Some(answer) = answer {
         let _ = writeln!(out, "    answer: {},", quoted(answer));
     }
+    let files = api.request_fields(operation).iter().filter(|field| field.ty.is_file());
+    let files: Vec<String> = files.map(|field| quoted(&field.name)).collect();
+    if !files.is_empty() {
+        let _ = writeln!(out, "    files: [{}],", files.join(", "));
+    }
     let result = whole(operation).and_then(|ty| api.object(ty));
     if let Some(iterable) = result.and_then(|object| object.iterable.as_ref()) {
         let _ = writeln!(out, "    iterable: {},", quoted(iterable));

@@ -10,7 +10,12 @@ use crate::model::{Additional, Api, Constraints, Field, Kind, Object, Schema, Ty
 
 pub(super) fn emit(api: &Api) -> String {
     let declarations: Vec<String> = api.schemas.values().map(declaration).collect();
-    declarations.join("\n")
+    let import = if api.has_files() {
+        format!("import type {{ FileArgument }} from \"{}\";\n\n", api.home.node_module("FileArgument"))
+    } else {
+        String::new()
+    };
+    import + &declarations.join("\n")
 }
 
 pub(super) fn declaration(schema: &Schema) -> String {

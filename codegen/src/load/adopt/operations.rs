@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::{Notes, THEIRS, child};
-use crate::load::{METHODS, placeholders, text};
+use crate::load::{FORM, METHODS, placeholders, request_schema, text};
 use crate::names;
 use crate::vocabulary::{OF_THE_TRANSPORT, is_taken_operation, is_taken_resource};
 
@@ -201,15 +201,16 @@ fn short(operation: &Value) -> String {
     }
 }
 
-/// Keeps JSON of several media types. Returns whether there is JSON.
-fn only_json(content: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> bool {
-    let is_json = |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON);
-    let Some(name) = content.keys().find(|kind| is_json(kind)).cloned() else { return false };
+/// Keeps this one of several media types. Returns whether it is there.
+fn only(kept: &str, content: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> bool {
+    let is_kept = |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == kept);
+    let Some(name) = content.keys().find(|kind| is_kept(kind)).cloned() else { return false };
     let body = content.shift_remove(&name).unwrap_or_default();
+    let told = if kept == JSON { "JSON" } else { kept };
     for kind in content.keys() {
-        notes.add(&child(at, kind), format!("{kind} is left out: JSON stands beside it"));
+        notes.add(&child(at, kind), format!("{kind} is left out: {told} stands beside it"));
     }
-    *content = Map::from_iter([(JSON.to_owned(), body)]);
+    *content = Map::from_iter([(kept.to_owned(), body)]);
     true
 }
 
@@ -230,10 +231,11 @@ fn body(
         notes.add(&at, "the optional body is always sent");
     }
     let content = object(body.entry("content").or_insert(Value::Null));
-    if !only_json(content, &child(&at, "content"), notes) {
+    let at_content = child(&at, "content");
+    let Some(kind) = [JSON, FORM].into_iter().find(|kind| only(kind, content, &at_content, notes)) else {
         return;
-    }
-    let media = object(content.entry(JSON).or_insert(Value::Null));
+    };
+    let media = object(content.entry(kind).or_insert(Value::Null));
     let examples = media.shift_remove("examples");
     let first = examples.as_ref().and_then(Value::as_object).and_then(|all| all.values().next());
     if let Some(value) = first.and_then(|example| example.get("value")) {
@@ -257,7 +259,7 @@ fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Note
             notes.add(&at, "headers of answers have no types: read them from the raw response");
         }
         let Some(content) = answer.get_mut("content").and_then(Value::as_object_mut) else { continue };
-        if only_json(content, &child(&at, "content"), notes) {
+        if only(JSON, content, &child(&at, "content"), notes) {
             continue;
         }
         let Some(events) = content.get_mut(EVENTS).and_then(Value::as_object_mut) else { continue };
@@ -277,11 +279,7 @@ fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Note
 fn path_names(path: String, item: &mut Value, components: &Value, hoisted: &Map<String, Value>) -> String {
     let mut renamed = HashMap::new();
     for method in METHODS {
-        let Some(schema) =
-            item.get(*method).and_then(|node| node.pointer("/requestBody/content/application~1json/schema"))
-        else {
-            continue;
-        };
+        let Some(schema) = item.get(*method).and_then(request_schema) else { continue };
         let name = text(schema, "$ref").rsplit('/').next().unwrap_or_default();
         let schema = hoisted.get(name).cloned().unwrap_or_else(|| followed(schema, components));
         let (mut members, mut parts) = (Vec::new(), 0);

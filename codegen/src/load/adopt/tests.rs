@@ -300,3 +300,36 @@ fn schema_that_inherits_from_itself_twice_is_read_in_bounded_work() {
     let (document, _) = adopted(document(&operation, &schemas));
     assert!(document["paths"].get("/v1/pens/{path_id}").is_some(), "{document}");
 }
+
+#[test]
+fn form_is_kept_where_there_is_no_json() {
+    let file =
+        json!({"type": "object", "properties": {"file": {"contentMediaType": "application/octet-stream"}}});
+    let body = json!({"content": {"multipart/form-data": {"schema": file, "encoding": {}}, "text/csv": {}}});
+    let (document, notes) = adopted(document(&with(operation(), "requestBody", body), &json!({})));
+    let request = &document["components"]["schemas"]["FillPenRequest"];
+    assert_eq!(request["properties"]["file"], json!({"type": "string", "format": "binary"}));
+    let path = document["paths"].as_object().and_then(|paths| paths.values().next()).expect("the path");
+    let content = &path["post"]["requestBody"]["content"];
+    assert_eq!(
+        *content,
+        json!({"multipart/form-data": {"schema": {"$ref": "#/components/schemas/FillPenRequest"}}})
+    );
+    for note in ["`encoding` is left out", "text/csv is left out: multipart/form-data stands beside it"] {
+        assert!(notes.iter().any(|known| known.contains(note)), "{note}: {notes:#?}");
+    }
+}
+
+#[test]
+fn encoded_text_is_no_file() {
+    for kind in ["application/json", "text/plain"] {
+        assert_eq!(schema(json!({"type": "string", "contentMediaType": kind})).0, json!({"type": "string"}));
+    }
+    let encoded = json!({"type": "string", "contentMediaType": "image/png", "contentEncoding": "base64"});
+    assert_eq!(schema(encoded).0, json!({"type": "string"}));
+}
+
+fn with(mut operation: Value, key: &str, value: Value) -> Value {
+    operation[key] = value;
+    operation
+}

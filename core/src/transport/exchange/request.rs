@@ -10,7 +10,7 @@ use crate::transport::generated::options::RequestOptions;
 use crate::transport::options::Call;
 use crate::transport::outgoing::Outgoing;
 use crate::wire::error::{Error, ErrorKind};
-use crate::wire::limits;
+use crate::wire::{limits, multipart};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -25,7 +25,7 @@ impl Transport {
         form: ResponseMode,
         options: &RequestOptions,
     ) -> Result<Outgoing, Error> {
-        let Call { operation, path, query, body, is_object, .. } = call;
+        let Call { operation, path, query, body, files, is_object, .. } = call;
         let mut url = self.base.join(operation, &path)?;
         for (name, value) in &joined(operation, query) {
             if !operation.query_parameters.contains(&name.as_str()) {
@@ -43,7 +43,18 @@ impl Transport {
                 return Err(Error::new(ErrorKind::InvalidRequest, "the operation takes no body"));
             }
         }
+        let names = multipart::file_names(operation, &files)?;
+        if !names.is_empty() {
+            edit_body(&mut request, |body| body::with_members(body, &names))?;
+        }
         self.prepare(&mut request, operation, is_object, form, options)?;
+        if !operation.form.is_empty()
+            && let Some(body) = &request.body
+        {
+            let form = multipart::encode(operation, body, &files)?;
+            request.headers.insert(CONTENT_TYPE, form.content_type);
+            request.body = Some(form.body);
+        }
         Ok(request)
     }
 

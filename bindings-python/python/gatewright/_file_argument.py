@@ -1,0 +1,27 @@
+"""What a request takes as a file. The engine reads it once, when the call is made."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+__all__ = ["FileArgument"]
+
+
+class _Readable(Protocol):
+    """A file object in binary mode, or any other object that returns the next bytes and b"" at its end."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most this many."""
+        ...
+
+
+_Content = bytes | bytearray | memoryview | os.PathLike[str] | _Readable
+
+FileArgument = _Content | tuple[str, _Content] | tuple[str, _Content, str | None]
+"""A path (`pathlib.Path`, not a text), bytes, a file object, or a tuple of a name, one of these and a
+media type.
+
+Without a name in a tuple, the file has that of the path or of the file object, and bytes that of the
+argument. A file is at most 512 MiB long.
+"""

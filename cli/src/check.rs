@@ -20,7 +20,7 @@ use self::outputs::Outputs;
 use self::progress::ProgressLine;
 use self::values::AnnotationsFor;
 use crate::check::generated::check_flags::CheckFlags;
-use crate::exit::{Exit, FAILED, Failure, INTERRUPTED, UNWRITABLE, say};
+use crate::exit::{Exit, FAILED, Failure, INTERRUPTED, UNWRITABLE, print_message};
 use crate::report::input;
 use crate::signals::{Hangup, stop_signal};
 use crate::target::Address;

@@ -15,7 +15,7 @@ use gatewright_gateway::{
 use serde_json::{Value, json};
 
 use self::models::Models;
-use crate::exit::{Exit, FAILED, Failure, say};
+use crate::exit::{Exit, FAILED, Failure, print_message};
 use crate::json;
 use crate::operator::OperatorTarget;
 use crate::provider_choice::ProviderParser;

@@ -12,7 +12,7 @@ use gatewright::types::{
 use gatewright::{SaveOptions, check_place};
 use serde_json::json;
 
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 use crate::json::{self, JsonOption};
 use crate::models::{choose, unless_known};
 use crate::one_of::one_of;

@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Iso8601;
 
 use self::local::LocalKeysArguments;
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 use crate::json::{self, JsonOption};
 use crate::models::LOOK;
 use crate::operator::{Keys, OperatorTarget};

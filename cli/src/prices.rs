@@ -13,7 +13,7 @@ use gatewright::visible::visible;
 
 use self::collected::{Collected, ModelFilter};
 use self::source::PriceSource;
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 use crate::places;
 
 #[derive(Debug, Args)]

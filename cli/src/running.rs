@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "server")]
 pub(crate) use self::registration::Registration;
-use crate::exit::{Failure, say};
+use crate::exit::{Failure, print_message};
 use crate::state;
 
 /// Maximum number of files that are read.

@@ -32,7 +32,7 @@ use self::logging::Logging;
 use self::reload::Reloading;
 use crate::amount;
 use crate::data_folder;
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 use crate::local_keys::LocalKey;
 use crate::provider_choice::ProviderParser;
 use crate::running::{Registration, RunningGateway};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {

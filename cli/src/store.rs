@@ -9,7 +9,7 @@ use gatewright_gateway::Registry;
 use serde_json::json;
 
 use crate::data_folder;
-use crate::exit::{Exit, FAILED, Failure, say};
+use crate::exit::{Exit, FAILED, Failure, print_message};
 use crate::json::{self, JsonOption};
 use crate::serve::store;
 

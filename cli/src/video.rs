@@ -16,7 +16,7 @@ use gatewright::{Client, Error, ErrorKind, SaveOptions, check_place};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 use crate::json::{self, JsonOption};
 use crate::models::{choose, unless_known};
 use crate::one_of::one_of;

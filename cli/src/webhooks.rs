@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use clap::{Args, Subcommand, ValueEnum};
 use gatewright_gateway::Notification;
 
-use crate::exit::{Exit, exit_code, say};
+use crate::exit::{Exit, exit_code, print_message};
 use crate::json::{self, JsonOption};
 use crate::operator::OperatorTarget;
 use crate::table;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::cost::cost;
 use super::protocol::{ChatProtocol, text_of};
 use super::wrap::WordWrap;
-use crate::exit::{Failure, say};
+use crate::exit::{Failure, print_message};
 use crate::models::unless_known;
 use crate::terminal::{self, DIM, Paint};
 use crate::{amount, json};

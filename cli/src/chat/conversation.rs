@@ -16,7 +16,7 @@ use super::commands::{self, COMMANDS, Line};
 use super::editor::{LineEditor, LineInput};
 use super::protocol::ChatProtocol;
 use super::settings::AnswerSettings;
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 use crate::models::{LOOK, kind};
 use crate::signals::Interrupts;
 use crate::terminal::{BOLD, DIM, Paint};

@@ -12,7 +12,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use super::commands;
-use crate::exit::say;
+use crate::exit::print_message;
 use crate::state;
 use crate::terminal::{CYAN, Paint};
 

@@ -9,7 +9,7 @@ use gatewright_gateway::{Config, ConfigFile, Offer, offers};
 use serde_json::{Value, json};
 
 use super::FILE;
-use crate::exit::{Exit, FAILED, Failure, say};
+use crate::exit::{Exit, FAILED, Failure, print_message};
 use crate::json;
 use crate::table;
 

@@ -8,7 +8,7 @@ use clap::Args;
 use gatewright::visible::visible;
 use gatewright_gateway::{ConfigPush, ConfigPushed, ConfigRevision, SharedConfig};
 
-use crate::exit::{Exit, FAILED, Failure, say};
+use crate::exit::{Exit, FAILED, Failure, print_message};
 use crate::json;
 use crate::operator::OperatorTarget;
 use crate::{places, table};

@@ -6,7 +6,7 @@ use clap::Args;
 use gatewright::report::Validator;
 
 use super::input::{document, refused, title};
-use crate::exit::{Exit, FAILED, Failure, USAGE, say};
+use crate::exit::{Exit, FAILED, Failure, USAGE, print_message};
 use crate::places::{self, is_stdin};
 
 #[derive(Debug, Args)]

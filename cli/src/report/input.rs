@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gatewright::report::{Block, Blocks, Line, Lines, Outcome, Report, Source, Validator};
 use walkdir::WalkDir;
 
-use crate::exit::{Failure, say};
+use crate::exit::{Failure, print_message};
 use crate::places::is_stdin;
 use crate::terminal::colour;
 

@@ -7,7 +7,7 @@ use gatewright::report::{Pool, Trend};
 
 use super::input::{Input, Reading, files, inputs};
 use super::profile::ProfileOption;
-use crate::exit::{Exit, Failure, USAGE, say};
+use crate::exit::{Exit, Failure, USAGE, print_message};
 use crate::places;
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gatewright_gateway::{ApiKey, Config, ConfigFile, Control, Log, Problem, Watch};
 
 use super::ServeArguments;
-use crate::exit::say;
+use crate::exit::print_message;
 use crate::signals::Hangups;
 
 /// Keeps the configuration of a running gateway in sync with its file.

@@ -13,7 +13,7 @@ use gatewright::webhook::{self, MAX_WEBHOOK_BODY_BYTES, Secret};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure, print_message};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListenArguments {

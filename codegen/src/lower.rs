@@ -82,7 +82,7 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     for (name, node) in document.members("/components/schemas") {
         let reached = &api.schemas[name];
         let place = SchemaContext {
-            form: forms.contains(name),
+            union: if forms.contains(name) { UnionPlace::Variant } else { UnionPlace::Outside },
             is_form_body: form_bodies.contains(name),
             ..SchemaContext::new(name.clone(), reached.in_request)
         };
@@ -142,21 +142,32 @@ struct SchemaContext {
     name: String,
     /// Whether a request body reaches it.
     request: bool,
-    /// Whether it is a form of a closed union.
-    form: bool,
-    /// Whether it is a member of such a form: a constant there tells the form.
-    tag: bool,
+    union: UnionPlace,
     /// Whether it is the body of a form, whose members may be files.
     is_form_body: bool,
 }
 
+/// Where a schema is in a closed union.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnionPlace {
+    Outside,
+    /// One of its variants.
+    Variant,
+    /// A member of a variant: a constant there identifies the variant.
+    Member,
+}
+
 impl SchemaContext {
     fn new(name: String, request: bool) -> Self {
-        Self { name, request, form: false, tag: false, is_form_body: false }
+        Self { name, request, union: UnionPlace::Outside, is_form_body: false }
     }
 
     fn nested(&self, property: &str) -> Self {
-        Self { tag: self.form, ..Self::new(names::nested(&self.name, property), self.request) }
+        let union = match self.union {
+            UnionPlace::Variant => UnionPlace::Member,
+            _ => UnionPlace::Outside,
+        };
+        Self { union, ..Self::new(names::nested(&self.name, property), self.request) }
     }
 
     fn item(&self) -> Self {
@@ -224,7 +235,9 @@ impl Lowering<'_> {
             match keyword.as_str() {
                 // Read above, or documentation for which Rust has another source.
                 // It names the form in Rust.
-                "title" if place.form => _ = out.insert(keyword.clone(), value.clone()),
+                "title" if place.union == UnionPlace::Variant => {
+                    _ = out.insert(keyword.clone(), value.clone())
+                }
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
                 | "x-accepts-type" | "x-assumed-kind" | "x-brackets" => {}
@@ -343,7 +356,7 @@ impl Lowering<'_> {
     /// In a request, and where it tells the form of a closed union, a constant is an enum of one value; otherwise a response
     /// may have any string.
     fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &SchemaContext) {
-        if value.is_string() && (place.request || place.tag) {
+        if value.is_string() && (place.request || place.union == UnionPlace::Member) {
             out.insert("type".to_owned(), json!("string"));
             out.insert("enum".to_owned(), json!([value]));
         } else {

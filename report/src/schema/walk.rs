@@ -59,7 +59,7 @@ impl Schema {
                 for member in members {
                     match properties.find(|(name, _)| **name == *member.name) {
                         Some((name, id)) => {
-                            self.value(*id, &member.node, &Path::Member(path, name), on_failure)
+                            self.value(*id, &member.node, &Path::Member(path, name), on_failure);
                         }
                         None if rules.closed => {
                             let broken = FailedKeyword::AdditionalProperties(member);

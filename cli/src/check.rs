@@ -84,7 +84,7 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
         [] => None,
         chosen => {
             let models = &finished.report.configuration.models;
-            let on_result = |check: &ProtocolCheck| line.show(check);
+            let on_result = |check: &ProtocolCheck| line.show_check(check);
             let running = kit.run_protocols(chosen, models, &on_result, &cancel);
             tokio::pin!(running);
             Some(tokio::select! {

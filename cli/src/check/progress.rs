@@ -37,7 +37,7 @@ impl ProgressLine {
     }
 
     /// Writes the result of an additional check.
-    pub(super) fn show(&self, check: &ProtocolCheck) {
+    pub(super) fn show_check(&self, check: &ProtocolCheck) {
         if check.duration_ms.is_some() {
             self.print(&result(check.status, &check.id, &check.model, check.duration_ms));
         }

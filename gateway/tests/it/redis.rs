@@ -100,10 +100,10 @@ fn chat(node: &Server, key: &str) -> reqwest::RequestBuilder {
 
 /// Sends this many concurrent requests to both nodes, and returns how many were granted.
 async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize {
-    let mut requests = JoinSet::new();
+    let mut clients = JoinSet::new();
     for client in 0..8 {
         let (node, key) = (Arc::clone(&nodes[client % 2]), key.to_owned());
-        requests.spawn(async move {
+        clients.spawn(async move {
             let mut granted = 0;
             for _ in 0..requests / 8 {
                 let response = send(chat(&node, &key)).await;
@@ -116,7 +116,7 @@ async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize 
             granted
         });
     }
-    requests.join_all().await.into_iter().sum()
+    clients.join_all().await.into_iter().sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,11 +9,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple}
 
 use crate::not_given::NotGiven;
 
+/// The files of a form, each with the name of its member.
+type Files = Vec<(String, FilePart)>;
+
 /// The other members of a body, and its files. The body keeps them: a call may be read again.
 pub(crate) fn taken<'py>(
     form: &[FormMember],
     body: &Bound<'py, PyDict>,
-) -> PyResult<(Bound<'py, PyDict>, Vec<(String, FilePart)>)> {
+) -> PyResult<(Bound<'py, PyDict>, Files)> {
     let members = body.copy()?;
     let mut files = Vec::new();
     for FormMember { name, is_list, .. } in form.iter().filter(|member| member.is_file) {
@@ -89,7 +92,7 @@ fn content(member: &str, value: &Bound<'_, PyAny>) -> PyResult<(Option<String>, 
         return Ok((name_of(value)?, content?));
     }
     if value.hasattr("read")? {
-        let name = value.getattr("name").ok().filter(|name| name.is_instance_of::<PyString>());
+        let name = value.getattr("name").ok().filter(PyAnyMethods::is_instance_of::<PyString>);
         let name = name.map(|name| name_of(&name)).transpose()?.flatten();
         return Ok((name, read(member, value)?));
     }

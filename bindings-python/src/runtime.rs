@@ -97,8 +97,8 @@ impl Driven {
             leave: Notify::new(),
             caretakers: Mutex::default(),
         });
-        let driver = Arc::clone(&driven);
-        thread::Builder::new().name("gatewright".to_owned()).spawn(move || driver.keep())?;
+        let keeper = Arc::clone(&driven);
+        thread::Builder::new().name("gatewright".to_owned()).spawn(move || keeper.keep())?;
         Ok(driven)
     }
 

@@ -236,7 +236,7 @@ impl Lowering<'_> {
                 // Read above, or documentation for which Rust has another source.
                 // It names the form in Rust.
                 "title" if place.union == UnionPlace::Variant => {
-                    _ = out.insert(keyword.clone(), value.clone())
+                    _ = out.insert(keyword.clone(), value.clone());
                 }
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
@@ -439,8 +439,9 @@ impl Lowering<'_> {
         // Counted without null, like the names of the model.
         for (index, variant) in all.iter().filter(|variant| !is_null(variant)).enumerate() {
             let name = names::form(&place.name, index);
-            let form = all.iter().filter(|form| !is_null(form)).count() > 1;
-            let inner = SchemaContext { form, ..SchemaContext::new(name, place.request) };
+            let is_union = all.iter().filter(|form| !is_null(form)).count() > 1;
+            let union = if is_union { UnionPlace::Variant } else { UnionPlace::Outside };
+            let inner = SchemaContext { union, ..SchemaContext::new(name, place.request) };
             let at = format!(
                 "{at}/oneOf/{}",
                 all.iter().position(|form| std::ptr::eq(form, variant)).unwrap_or(index)

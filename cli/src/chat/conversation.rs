@@ -166,7 +166,7 @@ impl Conversation {
             Some(Ok(())) => {}
             Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
             Some(Err(broken)) => {
-                print_message(broken.into_failure(&self.client, &self.model).await.message())
+                print_message(broken.into_failure(&self.client, &self.model).await.message());
             }
             None => {
                 begin_line(&received)?;

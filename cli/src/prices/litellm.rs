@@ -146,9 +146,7 @@ fn listed(members: &Members, mode: PricedMedium) -> Result<Option<ListedModel>, 
     {
         return Ok(None);
     }
-    let mut stated = ModelPrice::default();
-    stated.tokens = tokens.unwrap_or_default();
-    (stated.tiers, stated.image, stated.video_second) = (tiers, image, video_second);
+    let stated = ModelPrice { tokens: tokens.unwrap_or_default(), tiers, image, video_second };
     let mut model = ListedModel::new(stated);
     model.context = limit(members, "max_input_tokens")?;
     model.max_output = limit(members, "max_output_tokens")?;

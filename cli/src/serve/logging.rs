@@ -118,7 +118,7 @@ impl Logging {
             LogLevel::Info => "warn,gatewright_gateway=info,gatewright_store=info",
             LogLevel::Debug => "info,gatewright_gateway=debug,gatewright_store=debug",
             LogLevel::Trace => "trace",
-            _ => "warn",
+            LogLevel::Warn => "warn",
         };
         directives.to_owned()
     }
@@ -170,9 +170,8 @@ mod tests {
     fn changed_log_settings_need_a_restart_unless_a_flag_overrides_them() {
         let waiting = |flags: &[&str]| {
             let program = Program::try_parse_from(["gatewright"].iter().chain(flags)).expect("flags");
-            let mut now = Log::default();
-            now.format = LogFormat::Json;
-            now.otlp_endpoint = Some("http://127.0.0.1:4318".to_owned());
+            let endpoint = Some("http://127.0.0.1:4318".to_owned());
+            let now = Log { format: LogFormat::Json, otlp_endpoint: endpoint, ..Log::default() };
             program.logging.waiting(&Log::default(), &now)
         };
         assert_eq!(waiting(&[]), ["observe.log_format", "observe.otlp_endpoint"]);

@@ -58,7 +58,7 @@ fn blocked_upstream(received: Sender<()>, let_go: &Arc<Barrier>) -> String {
 /// answers once the gateway accepts nothing new.
 fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
     let folder = tempfile::tempdir().expect("a folder");
-    let (received, receiver) = std::sync::mpsc::channel();
+    let (received, requests) = std::sync::mpsc::channel();
     let let_go = Arc::new(Barrier::new(3));
     let url = blocked_upstream(received, &let_go);
     let file = folder.path().join("gatewright.toml");
@@ -80,7 +80,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         socket.write_all(request.as_bytes()).expect("sent");
-        receiver.recv().expect("the upstream gets the request");
+        requests.recv().expect("the upstream gets the request");
         let mut got = String::new();
         while stream && !got.contains("first") {
             let mut packet = [0; 4096];

@@ -89,10 +89,10 @@ async fn first_level_applies_until_the_stream_ends() {
 async fn waiters_are_notified_and_a_failure_is_reported_once_after_earlier_events() {
     let body = chunk("a") + &chunk("unreadable") + &chunk("b") + STOP;
     let (_server, stream) = open(Script::events().packet(body).end()).await;
-    let (notifier, notified) = mpsc::channel();
-    stream.when_readable(move || notifier.send(()).unwrap());
+    let (sender, readiness) = mpsc::channel();
+    stream.when_readable(move || sender.send(()).unwrap());
     let (documents, end, stream) = all(stream, Level::Chunks).await;
-    notified.recv_timeout(LONG).unwrap();
+    readiness.recv_timeout(LONG).unwrap();
     assert_eq!(documents.len(), 1);
     let TakeResult::Failed(error) = end else { panic!("{end:?}") };
     assert_eq!((error.kind(), error.operation()), (ErrorKind::Decode, Some("create_chat_completion")));

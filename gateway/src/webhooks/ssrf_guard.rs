@@ -46,11 +46,11 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Some(threads) = &self.threads else { return Box::pin(std::future::pending()) };
         let (look_up, allow_private) = (self.look_up, self.allow_private);
-        let lookup = threads.spawn_blocking(move || look_up(name.as_str()));
+        let task = threads.spawn_blocking(move || look_up(name.as_str()));
         // A lookup that still waits for a thread when its attempt is abandoned never starts.
-        let lookup = AbortOnDrop(lookup);
+        let task = AbortOnDrop(task);
         Box::pin(async move {
-            let found = lookup.await.map_err(|error| format!("the lookup failed: {error}"))?;
+            let found = task.await.map_err(|error| format!("the lookup failed: {error}"))?;
             let found = found.map_err(|error| format!("the host has no address: {error}"))?;
             let vetted: Vec<SocketAddr> =
                 found.into_iter().filter(|found| allow_private || limits::is_public(found.ip())).collect();

@@ -79,16 +79,16 @@ async fn kubernetes_manifests_configure_a_gateway_with_all_secrets() {
     let mount = named(&pod["containers"][0]["volumeMounts"], "config");
     assert_eq!(mount["mountPath"].as_str(), Some(MOUNTED.trim_end_matches('/')));
     let sources = named(&pod["volumes"], "config")["projected"]["sources"].clone();
-    let (config_map, secret) = (yaml("kubernetes/config-map.yaml"), yaml("kubernetes/secret.yaml"));
+    let (config_map, manifest) = (yaml("kubernetes/config-map.yaml"), yaml("kubernetes/secret.yaml"));
     assert_eq!(sources[0]["configMap"]["name"], config_map["metadata"]["name"]);
-    assert_eq!(sources[1]["secret"]["name"], secret["metadata"]["name"]);
+    assert_eq!(sources[1]["secret"]["name"], manifest["metadata"]["name"]);
 
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("secrets")).expect("a folder");
     let mut projected = BTreeSet::new();
     for item in sources[1]["secret"]["items"].as_sequence().expect("a sequence") {
         let (key, path) = (item["key"].as_str().expect("a key"), item["path"].as_str().expect("a path"));
-        assert!(secret["stringData"][key].is_string(), "secret.yaml has no {key}");
+        assert!(manifest["stringData"][key].is_string(), "secret.yaml has no {key}");
         fs::write(folder.path().join(path), secret(key)).expect("written");
         projected.insert(path.strip_prefix("secrets/").expect("the folder of secrets").to_owned());
     }

@@ -222,11 +222,11 @@ impl Framing {
             Self::Close => "\r\n".to_owned(),
         };
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\nconnection: close\r\n{head}");
-        let (mut wire, mut sent) = (Vec::new(), 0);
+        let (mut wire, mut body_bytes) = (Vec::new(), 0);
         let mut send = |text: &str, is_body: bool| {
             for byte in text.bytes() {
-                sent += usize::from(is_body);
-                wire.push((byte, sent));
+                body_bytes += usize::from(is_body);
+                wire.push((byte, body_bytes));
             }
         };
         send(&head, false);

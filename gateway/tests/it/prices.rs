@@ -79,8 +79,7 @@ fn images(count: usize) -> Vec<upstreams::Step> {
 #[tokio::test]
 async fn images_are_priced_per_image_or_counted_as_unpriced() {
     let body = json!({ "model": "mine", "prompt": "a lighthouse", "n": 3 });
-    let mut by_image = ModelPrice::default();
-    by_image.image = Some(0.04);
+    let by_image = ModelPrice { image: Some(0.04), ..ModelPrice::default() };
     for (price, expected) in
         [(Some(by_image), (0.12, 0)), (Some(ModelPrice::new(1.0, 1.0)), (0.0, 1)), (None, (0.0, 1))]
     {
@@ -96,8 +95,7 @@ async fn images_are_priced_per_image_or_counted_as_unpriced() {
 
 #[tokio::test]
 async fn videos_are_priced_per_second_or_counted_as_unpriced() {
-    let mut by_second = ModelPrice::default();
-    by_second.video_second = Some(0.1);
+    let by_second = ModelPrice { video_second: Some(0.1), ..ModelPrice::default() };
     for (price, expected) in [(Some(by_second), (0.8, 0)), (None, (0.0, 1))] {
         let queued = upstream_videos::video("queued");
         let one = Scripted::start([queued.clone(), queued]).await;

@@ -368,13 +368,13 @@ async fn file_beyond_the_key_limit_is_not_fetched() {
     let server = start_with(Config { admin_key: Some(admin.clone()), ..config(one, None) }).await;
     let new = json!({ "name": "limited", "limits": { "file_bytes": LIMIT } });
     let made = read(server.bare(Method::POST, "/admin/keys").bearer_auth(admin.expose()).json(&new)).await.1;
-    let request = |method, path: &str| {
+    let with_key = |method, path: &str| {
         server.bare(method, path).bearer_auth(made["secret"].as_str().expect("a secret"))
     };
-    let task = read(request(Method::POST, PATH).json(&request())).await.1;
+    let task = read(with_key(Method::POST, PATH).json(&request())).await.1;
     let path = format!("{PATH}/{}", task["id"].as_str().expect("an id"));
     let failed = loop {
-        let task = read(request(Method::GET, &path)).await.1;
+        let task = read(with_key(Method::GET, &path)).await.1;
         if task["status"] == "failed" {
             break task;
         }
@@ -551,11 +551,11 @@ async fn repeated_submission_after_a_disconnect_makes_no_second_video() {
     let settings = config(vec![upstream("one", Kind::Chat, &provider.url)], None);
     let gateway = Embedded::new(settings).expect("a gateway");
     let ask = || {
-        let request = http::Request::post(PATH)
+        let builder = http::Request::post(PATH)
             .header("authorization", format!("Bearer {}", gateway.key().expose()))
             .header("content-type", "application/json")
             .header("idempotency-key", "once");
-        gateway.answer(request.body(Body::from(request().to_string())).expect("a request"))
+        gateway.answer(builder.body(Body::from(request().to_string())).expect("a request"))
     };
     // Like a server whose connection was reset.
     assert!(tokio::time::timeout(Duration::from_millis(100), ask()).await.is_err(), "no answer yet");

@@ -12,13 +12,17 @@ use super::Spending;
 use super::meter::{Meter, Remaining};
 use crate::counters::{self, KeySnapshot, LimitVerdict, SharedCounters};
 
+/// The counters have decided on no request yet, so what was counted without them must be reported: they may have been away since
+/// the gateway started, which is no loss.
+const NEVER: u64 = u64::MAX;
+
 /// The account of one key. It survives changes to the key.
 #[derive(Debug)]
 pub(crate) struct Account {
     requests: Meter,
     tokens: Meter,
     in_flight: AtomicU64,
-    /// The counters' number of losses when they last decided.
+    /// The counters' number of losses when they last decided; [`NEVER`] before.
     agreed: AtomicU64,
     spending: Spending,
     /// The memory of its answers in progress, in bytes.
@@ -49,8 +53,8 @@ pub(crate) struct Allowance {
 
 impl Account {
     pub(crate) fn new(spending: Spending) -> Self {
-        let (requests, tokens, in_flight, agreed, held) = Default::default();
-        Self { requests, tokens, in_flight, agreed, spending, held }
+        let (requests, tokens, in_flight, held) = Default::default();
+        Self { requests, tokens, in_flight, agreed: AtomicU64::new(NEVER), spending, held }
     }
 
     pub(super) fn held(&self) -> &Arc<AtomicUsize> {

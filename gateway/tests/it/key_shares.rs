@@ -55,11 +55,11 @@ async fn responses_of_a_key_are_limited_to_its_share_of_memory() {
         is_rate_limit(by(key, &server, "/v1/chat/completions", &body), "code", "rate_limit_exceeded").await;
     }
     // In each protocol's form.
-    let body = json!({"model": "mine", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
-    is_rate_limit(by(KEY, &server, "/v1/messages", &body), "type", "rate_limit_error").await;
-    let body = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+    let message = json!({"model": "mine", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
+    is_rate_limit(by(KEY, &server, "/v1/messages", &message), "type", "rate_limit_error").await;
+    let contents = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
     let path = "/v1beta/models/mine:generateContent";
-    is_rate_limit(by(KEY, &server, path, &body), "status", "RESOURCE_EXHAUSTED").await;
+    is_rate_limit(by(KEY, &server, path, &contents), "status", "RESOURCE_EXHAUSTED").await;
     scripted.then(stream(&chunks(&["first", &"x".repeat(400_000)])));
     let response = send(by(KEY, &server, "/v1/chat/completions", &question(true))).await;
     let got = events(&response.text().await.expect("text"));

@@ -19,8 +19,8 @@ use crate::conversation::Protocol;
 /// Number of conversations per client protocol.
 const PLANS: usize = 32;
 
-/// The files of the gateway's providers.
-const PROVIDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/providers");
+/// The presets of providers.
+const PROVIDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/providers");
 
 /// A provider's server.
 struct Server {

@@ -32,6 +32,9 @@ pub(super) struct Counters {
 struct Node {
     /// When its processes were started again, in order.
     starts: Vec<u64>,
+    /// From when to when it was being replaced. A call that begins meanwhile gets to the old process or to the new one, which
+    /// listens before its start is recorded.
+    restarts: Vec<(u64, u64)>,
     /// For each fault that keeps it from the counters: when it began, and when the node uses them again after it and those before.
     hindered: Vec<(u64, u64)>,
 }
@@ -40,15 +43,22 @@ impl Counters {
     pub(super) fn of(record: &Record<'_>) -> Self {
         let nodes = std::array::from_fn(|node| {
             let is_end = |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);
-            Node { starts: ends(record, is_end), hindered: hindered(record, node) }
+            let restarts = record.troubles().filter(|one| is_end(one.fault)).map(|one| (one.from, one.to));
+            Node {
+                starts: ends(record, is_end),
+                restarts: restarts.collect(),
+                hindered: hindered(record, node),
+            }
         });
         Self { nodes, restored: ends(record, |fault| matches!(fault, Fault::Counters { .. })) }
     }
 
-    /// The process of a node that got a call.
-    pub(super) fn process(&self, call: &Call<'_>) -> Counting {
-        let starts = self.nodes.get(call.node).map_or(0, |node| up_to(&node.starts, call.began));
-        Counting::Process { node: call.node, starts }
+    /// The process of a node that got a call; none if it was being replaced.
+    pub(super) fn process(&self, call: &Call<'_>) -> Option<Counting> {
+        let node = self.nodes.get(call.node)?;
+        let is_replaced = node.restarts.iter().any(|(from, to)| (*from..=*to).contains(&call.began));
+        let starts = up_to(&node.starts, call.began);
+        (!is_replaced).then_some(Counting::Process { node: call.node, starts })
     }
 
     /// What counted a call for all nodes; none if its node may have decided alone: the counters were away, or it was just started,

@@ -197,7 +197,7 @@ fn counted<'r, 'h>(
     let mut counted: HashMap<Counting, Vec<&Call<'_>>> = HashMap::new();
     for call in calls {
         let together = if promises.shared_limits { counters.together(call) } else { None };
-        for counting in [Some(counters.process(call)), together].into_iter().flatten() {
+        for counting in [counters.process(call), together].into_iter().flatten() {
             counted.entry(counting).or_default().push(call);
         }
     }

@@ -2,6 +2,7 @@
 //! without its store knows only its own responses, which reach the store soon after it is back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 
 use super::record::{Call, Record, report};
 use super::{Promises, SECOND, Violation};
@@ -12,6 +13,11 @@ use crate::history::{Event, Fault, Operation};
 const LEASE: u64 = 25 * SECOND;
 /// A restored store has the responses that were reported without it within this time.
 const HANDED_OVER: u64 = 6 * SECOND;
+/// How many responses a process keeps in memory for each operation; then it knows only what the store has.
+const MAX_IN_MEMORY: usize = 1_000;
+
+/// When calls with a key began, in order, by their node and operation.
+type KeyedCalls = HashMap<(usize, Discriminant<Operation>), Vec<u64>>;
 
 pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
     let mut calls: BTreeMap<&str, Vec<&Call<'_>>> = BTreeMap::new();
@@ -20,6 +26,11 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
             calls.entry(once).or_default().push(call);
         }
     }
+    let mut keyed_calls = KeyedCalls::new();
+    for call in calls.values().flatten() {
+        keyed_calls.entry((call.node, discriminant(call.operation))).or_default().push(call.began);
+    }
+    keyed_calls.values_mut().for_each(|times| times.sort_unstable());
     let mut upstream_calls: HashMap<u64, Vec<UpstreamCall>> = HashMap::new();
     for (number, line) in record.lines() {
         if let Event::Begun { node, intent } | Event::Filmed { node, intent } = line.event {
@@ -34,7 +45,7 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
             continue;
         };
         let upstream_calls = upstream_calls.get(intent).map(Vec::as_slice).unwrap_or_default();
-        let key = Key { record, promises, once, calls: &calls, upstream_calls };
+        let key = Key { record, promises, once, calls: &calls, keyed_calls: &keyed_calls, upstream_calls };
         key.has_one_answer(violations);
         // The rules for tasks judge how many videos the upstream makes.
         if calls[0].operation.text().is_some() {
@@ -57,6 +68,8 @@ struct Key<'r, 'h> {
     promises: Promises,
     once: &'r str,
     calls: &'r [&'r Call<'h>],
+    /// Those of all keys.
+    keyed_calls: &'r KeyedCalls,
     /// How often the upstream got a request.
     upstream_calls: &'r [UpstreamCall],
 }
@@ -71,7 +84,9 @@ impl Key<'_, '_> {
             let is_first = call.reported_id().is_some_and(|id| known.insert(id));
             for before in &self.calls[..place] {
                 let Some(id) = before.reported_id() else { continue };
-                let is_own = self.has_made(before) && self.is_one_process(before, call);
+                let is_own = self.has_made(before)
+                    && self.is_one_process(before, call)
+                    && self.is_in_memory(before, call);
                 let is_known = is_own
                     || firsts.iter().any(|first| std::ptr::eq(*first, *before))
                         && (is_first || call.reported_id().is_none())
@@ -159,6 +174,13 @@ impl Key<'_, '_> {
     fn is_one_process(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
         let Some(answer) = call.answer else { return false };
         before.node == call.node && !self.is_gone(call.node, before.began, answer.at)
+    }
+
+    /// Whether a process has got too few calls since an earlier one to have forgotten its response.
+    fn is_in_memory(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
+        let times = self.keyed_calls.get(&(call.node, discriminant(call.operation)));
+        let up_to = |at: u64| times.map_or(0, |times| times.partition_point(|time| *time <= at));
+        up_to(call.began) - up_to(before.began) < MAX_IN_MEMORY
     }
 
     /// Whether a node ended between two times.

@@ -155,6 +155,23 @@ fn more_calls_than_a_per_minute_limit_allows_are_detected() {
 }
 
 #[test]
+fn call_while_a_process_is_replaced_belongs_to_neither() {
+    let called_at = |at: u64| {
+        let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
+        for call in 0..7 {
+            script.answered((100 + call, 101 + call), (0, "k"), 100 + call);
+        }
+        script.answered((at, at + 2), (0, "k"), 200);
+        script.fault(Fault::Killed { node: 0 }, 500, 600);
+        script
+    };
+    for at in [500, 599, 601] {
+        called_at(at).is_sound();
+    }
+    called_at(450).breaks("limit a minute holds");
+}
+
+#[test]
 fn call_after_all_tokens_of_a_minute_were_used_is_detected() {
     let (input, output) = expected::tokens(3);
     let taken_by = |node: usize, at: u64| {

@@ -101,6 +101,23 @@ fn two_responses_to_one_key_are_detected() {
 }
 
 #[test]
+fn process_forgets_its_own_response_after_a_thousand_others() {
+    let after = |others: u64| {
+        let mut keyed = first().requests(10_020, 1, answer("b")).fault(cut(0), 9_000, 10_015);
+        for other in 0..others {
+            let once = Some(format!("other-{other}"));
+            let operation = Operation::Chat { intent: 100 + other, stream: false, once };
+            let at = 20_000 + other;
+            keyed.0.line(at, Event::Begun { node: 1, intent: 100 + other }).upstream(at, 1, 100 + other);
+            keyed.0.call((at, at + 1), (1, "default"), operation, text(100 + other));
+        }
+        keyed.reports(40_000, 1, answer("a"))
+    };
+    after(998).breaks("repeated once");
+    after(999).is_sound();
+}
+
+#[test]
 fn restored_store_has_responses_reported_without_it() {
     let repeated_at = |again: u64| first().fault(cut(0), 9_000, 11_000).reports(again, 1, answer("b"));
     repeated_at(20_000).is_sound();

@@ -42,8 +42,8 @@ pub(super) fn check(site: &Path) -> Result<usize> {
     for entry in WalkDir::new(site) {
         let entry = entry?;
         let path = entry.path().strip_prefix(site)?.to_owned();
-        // Served for any URL that doesn't exist, so its links are relative to the top.
-        if path == Path::new("404.html") {
+        // Served for any URL that doesn't exist, so its links are relative to the top of the host.
+        if path.file_name().is_some_and(|name| name == "404.html") {
             continue;
         }
         if path.extension().is_some_and(|extension| extension == "html") {

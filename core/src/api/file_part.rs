@@ -115,23 +115,27 @@ impl<'de> Deserialize<'de> for FilePart {
 }
 
 /// What a member holds that is a file, or several.
+#[cfg(feature = "client")]
 pub trait FileParts {
     /// The files, in the order in which they are sent.
     fn files(&self) -> &[FilePart];
 }
 
+#[cfg(feature = "client")]
 impl FileParts for FilePart {
     fn files(&self) -> &[FilePart] {
         std::slice::from_ref(self)
     }
 }
 
+#[cfg(feature = "client")]
 impl FileParts for Vec<FilePart> {
     fn files(&self) -> &[FilePart] {
         self
     }
 }
 
+#[cfg(feature = "client")]
 impl<T: FileParts> FileParts for Option<T> {
     fn files(&self) -> &[FilePart] {
         self.as_ref().map_or(&[], T::files)

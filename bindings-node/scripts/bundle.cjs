@@ -1,5 +1,5 @@
-// Makes one file of all modules that the package needs, `dist/index.js`, in place of the one that `tsc` wrote: whoever loads
-// it finds, reads and compiles one file, where it did forty. `dist/index.mjs` passes on what that exports. It requires it: in
+// Makes one file of all modules that the package needs, `dist/index.js`, in place of the one that `tsc` wrote: loading
+// it reads and compiles one file instead of forty. `dist/index.mjs` passes on what that exports. It requires it: in
 // what an ES module imports from CommonJS, Node searches the text for names, which takes longer than all else.
 //
 // Usage: node scripts/bundle.cjs   Run after `tsc`, whose modules are taken without their comments, each in a function of its

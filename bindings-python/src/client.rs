@@ -286,7 +286,7 @@ fn read_call(
         && let Some(members) = &body
     {
         // After everything else: a file object can be read only once.
-        let (others, files) = file_argument::taken(operation.form, members)?;
+        let (others, files) = file_argument::split_files(operation.form, members)?;
         call.files = files;
         body = Some(others);
     }

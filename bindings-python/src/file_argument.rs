@@ -9,11 +9,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple}
 
 use crate::not_given::NotGiven;
 
+/// How many bytes of a file object are read at a time: `read` reserves what it is called with.
+const MAX_CHUNK_BYTES: usize = 1024 * 1024;
+
 /// The files of a form, each with the name of its member.
 type Files = Vec<(String, FilePart)>;
 
 /// The other members of a body, and its files. The body keeps them: a call may be read again.
-pub(crate) fn taken<'py>(
+pub(crate) fn split_files<'py>(
     form: &[FormMember],
     body: &Bound<'py, PyDict>,
 ) -> PyResult<(Bound<'py, PyDict>, Files)> {
@@ -103,7 +106,7 @@ fn content(member: &str, value: &Bound<'_, PyAny>) -> PyResult<(Option<String>, 
     } else {
         "pass a path (pathlib.Path), bytes, a file object or (name, content)"
     };
-    Err(PyTypeError::new_err(format!("{member}: {kind} is no file; {way_out}")))
+    Err(PyTypeError::new_err(format!("{member}: {kind} is not a file; {way_out}")))
 }
 
 /// The last part of a path.
@@ -117,8 +120,7 @@ fn name_of(path: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 fn read(member: &str, file: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     let mut content: Vec<u8> = Vec::new();
     loop {
-        // One byte more than can be sent, so that the core refuses it.
-        let chunk = file.call_method1("read", (MAX_FORM_BYTES + 1 - content.len(),))?;
+        let chunk = file.call_method1("read", (MAX_CHUNK_BYTES,))?;
         let Ok(bytes) = chunk.cast::<PyBytes>() else {
             let kind = chunk.get_type().name()?;
             let way_out = if chunk.is_instance_of::<PyString>() { "; open it in binary mode" } else { "" };

@@ -250,8 +250,8 @@ impl Gateway {
     }
 }
 
-/// Records in the store what the gateway has not yet, and gives the remaining video tasks up. Returns the ids of those that ended
-/// as failed.
+/// Abandons the remaining video tasks, and writes what the store doesn't have yet. Returns the ids of the tasks that ended as
+/// failed.
 async fn record_rest(app: &App, listed: RegisteredNode) -> Vec<String> {
     app.task_runner.abandon().await;
     // Each waits for a store that is silent, and none for another.

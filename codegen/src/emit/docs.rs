@@ -152,7 +152,7 @@ pub(super) fn field_table(fields: &[Field], owner: &str) -> String {
 
 fn types(api: &Api) -> String {
     let mut out = format!(
-        "# Types\n\nObjects keep members that are not listed, unless they are said to be closed. A field \
+        "# Types\n\nObjects keep members that are not listed, unless their type is closed. A field \
          has the source of its type, unless its notes name another. {SOURCE}\n"
     );
     for schema in api.schemas.values() {

@@ -336,7 +336,7 @@ fn what_no_form_can_hold_is_rejected() {
 #[test]
 fn body_with_a_file_has_one_use_and_one_way() {
     let media = json!({"schema": {"$ref": "#/components/schemas/UploadRequest"}});
-    let told = |content: &Value, more: &[(&str, Value)]| {
+    let messages = |content: &Value, more: &[(&str, Value)]| {
         let upload = json!({"description": "An upload.", "x-source": "ours", "type": "object", "properties": {
             "file": {"type": "string", "format": "binary", "description": "A file."},
             "stream": {"type": "boolean", "description": "Whether it streams."},
@@ -350,21 +350,21 @@ fn body_with_a_file_has_one_use_and_one_way() {
         lint(&edited.openapi).into_iter().map(|problem| problem.message).collect::<Vec<_>>()
     };
     let form = json!({"multipart/form-data": media});
-    assert_eq!(told(&form, &[]), [""; 0]);
+    assert_eq!(messages(&form, &[]), [""; 0]);
     assert_eq!(
-        told(&json!({"multipart/form-data": media, "application/json": media}), &[]),
+        messages(&json!({"multipart/form-data": media, "application/json": media}), &[]),
         ["a body is sent in one way; keep application/json or multipart/form-data"]
     );
     let of = |schema: Value| json!({"description": "A part.", "x-source": "ours", "type": "object", "properties": {"part": schema}});
     assert_eq!(
-        told(&form, &[("Holder", of(media["schema"].clone()))]),
+        messages(&form, &[("Holder", of(media["schema"].clone()))]),
         [
             "a body with a file is sent as a form, and used nowhere else; give the other use a schema of its own"
         ]
     );
     let text = json!({"type": "string", "description": "A text."});
     assert_eq!(
-        told(&form, &[("FilePart", of(text.clone())), ("FileArgument", of(text))]),
+        messages(&form, &[("FilePart", of(text.clone())), ("FileArgument", of(text))]),
         [
             "`FilePart` is what clients call a file in a request; rename the schema",
             "`FileArgument` is what clients call a file in a request; rename the schema",

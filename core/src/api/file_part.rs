@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A file to send: its name, its media type and its content. Copies share the content, and every attempt of a call sends
 /// the same bytes.
 ///
-/// Servers often tell the format by the end of the name. JSON has no place for a content: what checks a request sees the
-/// name alone.
+/// Servers often recognize the format by the extension of the name. JSON has no place for the content: what checks a request
+/// sees only the name.
 ///
 /// ```
 /// use gatewright::FilePart;
@@ -26,7 +26,7 @@ pub struct FilePart {
 }
 
 impl FilePart {
-    /// What a file is sent as that has no media type of its own.
+    /// Media type of a file that states none.
     ///
     /// ```
     /// use gatewright::FilePart;

@@ -26,9 +26,9 @@ pub struct Call {
     pub path: Vec<(String, String)>,
     /// Query parameters: name and value, not escaped.
     pub query: Vec<(String, String)>,
-    /// The JSON body, for operations that have one. That of a form is sent as one; its files are beside it.
+    /// The JSON body, for operations that have one. The client turns it into a form, together with `files`, if the operation has one.
     pub body: Option<Bytes>,
-    /// Files of a form, each with the member of the body that it is, in the order in which they are sent.
+    /// Files of a form, each with its member of the body, in the order in which they are sent.
     pub files: Vec<(String, FilePart)>,
     /// Whether the body is certainly one JSON object, so that it need not be read to make sure.
     pub is_object: bool,

@@ -37,13 +37,13 @@ pub(crate) fn file_names(operation: &Operation, files: &[NamedFile]) -> Result<M
     let mut names: Map<String, Value> = Map::new();
     for (member, file) in files {
         let Some(known) = operation.form.iter().find(|known| known.is_file && known.name == member) else {
-            return Err(invalid(format!("{member}: no file is sent there")));
+            return Err(invalid(format!("{member} takes no file")));
         };
         match names.get_mut(member) {
             None if known.is_list => _ = names.insert(member.clone(), Value::from(vec![file.name()])),
             None => _ = names.insert(member.clone(), Value::from(file.name())),
             Some(Value::Array(list)) => list.push(Value::from(file.name())),
-            Some(_) => return Err(invalid(format!("{member}: one file is sent there, not several"))),
+            Some(_) => return Err(invalid(format!("{member} takes one file, not several"))),
         }
     }
     Ok(names)
@@ -100,7 +100,7 @@ fn file_part(field: &str, file: &FilePart) -> Result<Part, Error> {
     let media_type = file.media_type();
     let is_sound = HeaderValue::try_from(media_type).is_ok() && media_type.contains('/');
     if !is_sound {
-        return Err(invalid(format!("{field}: the media type {media_type:?} cannot be sent")));
+        return Err(invalid(format!("{field}: {media_type:?} is not a media type")));
     }
     let head = format!(
         "{}; filename=\"{}\"\r\nContent-Type: {media_type}",
@@ -259,13 +259,13 @@ mod tests {
     #[test]
     fn files_that_cannot_be_sent_are_refused() {
         let one = file("file", "a", b"1");
-        assert_eq!(refused("{}", &[file("note", "a", b"1")]), "note: no file is sent there");
-        assert_eq!(refused("{}", &[one.clone(), one.clone()]), "file: one file is sent there, not several");
+        assert_eq!(refused("{}", &[file("note", "a", b"1")]), "note takes no file");
+        assert_eq!(refused("{}", &[one.clone(), one.clone()]), "file takes one file, not several");
         assert_eq!(refused(r#"{"file": "a"}"#, &[]), "file: the content of the file is missing");
         assert_eq!(refused(r#"{"pictures": ["a"]}"#, &[]), "pictures: the content of the file is missing");
         assert_eq!(encoded(r#"{"pictures": [], "file": null}"#, &[]), "--BOUNDARY--\r\n");
         let smuggled = ("file".to_owned(), FilePart::new("a", "1").with_media_type("audio/wav\r\nX: y"));
-        assert_eq!(refused("{}", &[smuggled]), "file: the media type \"audio/wav\\r\\nX: y\" cannot be sent");
+        assert_eq!(refused("{}", &[smuggled]), "file: \"audio/wav\\r\\nX: y\" is not a media type");
         assert!(refused("[]", &[one]).starts_with("the body is not a JSON object"));
     }
 

@@ -25,7 +25,7 @@ impl FailedOnce {
     pub(crate) fn is_new(&self, request: impl Hash, body: &[u8]) -> bool {
         let text = std::str::from_utf8(body).ok().filter(|text| tree::bytes_of_text(text) <= READ);
         let digest = match text.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            Some(said) => self.digests.hash_one((request, said)),
+            Some(document) => self.digests.hash_one((request, document)),
             None => self.digests.hash_one((request, body)),
         };
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,8 +48,8 @@ mod tests {
     #[test]
     fn fail_once_alternates_per_request_and_evicts_the_oldest() {
         let failed = FailedOnce::default();
-        let told = ["a", "b", "a", "a", "b"].map(|request| failed.is_new(request, b""));
-        assert_eq!(told, [true, true, false, true, false]);
+        let verdicts = ["a", "b", "a", "a", "b"].map(|request| failed.is_new(request, b""));
+        assert_eq!(verdicts, [true, true, false, true, false]);
         assert!((0..MAX_ONCE_FAULTS).all(|number| failed.is_new(number, b"")));
         assert!(failed.is_new("a", b""), "it was forgotten");
         assert_eq!(failed.failed.into_inner().expect("no panic").len(), MAX_ONCE_FAULTS);

@@ -210,7 +210,7 @@ async fn respond(
         consumed: state.shown.as_ref().map(RecentEntry::consumed).unwrap_or_default(),
     };
 
-    // Answer it: again, with a fault, or by its operation. A stored response is intact: faults are applied after it is taken.
+    // Repeat its response, fail it on request, or run its operation. Faults come last, so that a stored response is intact.
     let replay = find_replay(&app.storage.replays, &call).await?;
     let faults = take_faults(app, &mut call)?;
     if let Some(response) = faults.before(operation, || is_new(&app.failed_once, &call)).await {
@@ -327,10 +327,10 @@ fn check_parameters(
 /// supports faults; one of the faults rejects it.
 fn take_faults(app: &App, call: &mut Call) -> Result<RequestFaults, ApiError> {
     let routes = app.live.routes.load();
-    let asked = FaultInjection::take(&routes, call);
+    let injection = FaultInjection::take(&routes, call);
     // A key that may not use a model learns nothing about it, not even who provides it.
     model_scope::check(&routes, &call.caller, call.operation, &call.path, &call.body)?;
-    let faults = asked.over(&app.config.faults, call.operation)?;
+    let faults = injection.over(&app.config.faults, call.operation)?;
     faults.hide(&mut call.body);
     if faults.is_strict() {
         strict::check(call.operation, &call.body)?;

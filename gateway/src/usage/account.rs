@@ -12,8 +12,8 @@ use super::Spending;
 use super::meter::{Meter, Remaining};
 use crate::counters::{self, KeySnapshot, LimitVerdict, SharedCounters};
 
-/// The counters have decided on no request yet, so what was counted without them must be reported: they may have been away since
-/// the gateway started, which is no loss.
+/// [`Account::agreed`] before the counters' first decision. What the key has used is reported then: a gateway that started without
+/// the counters has lost no connection, but has counted alone.
 const NEVER: u64 = u64::MAX;
 
 /// The account of one key. It survives changes to the key.

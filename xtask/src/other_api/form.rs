@@ -37,7 +37,7 @@ fn part(bytes: &[u8]) -> Result<Value> {
     let names =
         disposition.strip_prefix("Content-Disposition: form-data; name=\"").context("a part has no name")?;
     let names = names.strip_suffix('"').context("a name has no end")?;
-    let mut told = Map::new();
+    let mut description = Map::new();
     if let Some((name, file)) = names.split_once("\"; filename=\"") {
         let kind = lines
             .next()
@@ -47,14 +47,14 @@ fn part(bytes: &[u8]) -> Result<Value> {
             _ = write!(digits, "{byte:02x}");
             digits
         });
-        told.extend([
+        description.extend([
             ("name".to_owned(), json!(name)),
             ("filename".to_owned(), json!(file)),
             ("content-type".to_owned(), json!(kind)),
             ("bytes".to_owned(), json!(bytes)),
         ]);
     } else {
-        told.extend([
+        description.extend([
             ("name".to_owned(), json!(names)),
             ("text".to_owned(), json!(std::str::from_utf8(content)?)),
         ]);
@@ -62,9 +62,9 @@ fn part(bytes: &[u8]) -> Result<Value> {
     if names.matches('"').count() > 2 || lines.next().is_some() {
         bail!("a head has more than it should: {head:?}");
     }
-    Ok(Value::Object(told))
+    Ok(Value::Object(description))
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
 }

@@ -32,7 +32,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     interface(
         &mut code,
         "CallDefaults",
-        "What may be said of all calls of a client as well as of a single one.",
+        "Options of all calls of a client, or of a single one.",
         call,
         &shared,
     );

@@ -47,7 +47,7 @@ fn check_flags(all: EmitterInput<'_>) -> String {
          use std::path::PathBuf;\n\n\
          use clap::Args;\nuse gatewright::report::{CheckId, Profile};\nuse gatewright_checkkit::Options;\n\n\
          use crate::check::values::{AnnotationsFor, Mode, check_id, milliseconds};\nuse crate::report::profile::ProfileOption;\n\n\
-         /// What the command is told.\n#[derive(Debug, Args)]\npub(crate) struct CheckFlags {\n"
+         /// The flags of the command.\n#[derive(Debug, Args)]\npub(crate) struct CheckFlags {\n"
         .to_owned();
     for option in &options {
         field(&mut code, words, option);

@@ -15,7 +15,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
          use crate::values::{count, json, members, pairs, path, proxy, seconds, set_pairs, set_seconds, switch, text, unknown};\n"
         .to_owned();
     code.push_str(
-        "\n/// The builder told one option of a client.\n\
+        "\n/// Sets one option of a client.\n\
          pub(crate) fn tell(builder: ClientBuilder, name: &str, value: &Bound<'_, PyAny>) -> PyResult<ClientBuilder> {\n\
          \x20   Ok(match name {\n",
     );

@@ -30,7 +30,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
 }
 
 fn transport_file(all: EmitterInput<'_>) -> String {
-    let mut code = "//! What holds of a client where nothing is said, and the options of a call.\n\n\
+    let mut code = "//! The defaults of a client, and the options of a call.\n\n\
          use std::time::Duration;\n\nuse serde_json::{Map, Value};\n\n\
          use crate::transport::merging::{members_over, pairs_over, time_over};\n"
         .to_owned();

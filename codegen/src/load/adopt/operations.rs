@@ -202,15 +202,15 @@ fn short(operation: &Value) -> String {
 }
 
 /// Keeps this one of several media types. Returns whether it is there.
-fn only(kept: &str, content: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> bool {
-    let is_kept = |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == kept);
-    let Some(name) = content.keys().find(|kind| is_kept(kind)).cloned() else { return false };
+fn only(media_type: &str, content: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> bool {
+    let is_it = |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == media_type);
+    let Some(name) = content.keys().find(|kind| is_it(kind)).cloned() else { return false };
     let body = content.shift_remove(&name).unwrap_or_default();
-    let told = if kept == JSON { "JSON" } else { kept };
+    let label = if media_type == JSON { "JSON" } else { media_type };
     for kind in content.keys() {
-        notes.add(&child(at, kind), format!("{kind} is left out: {told} stands beside it"));
+        notes.add(&child(at, kind), format!("{kind} is left out: {label} stands beside it"));
     }
-    *content = Map::from_iter([(kept.to_owned(), body)]);
+    *content = Map::from_iter([(media_type.to_owned(), body)]);
     true
 }
 

@@ -2,6 +2,7 @@
 
 use super::SECOND;
 use super::record::{Call, NODES, Record};
+use super::spans::Spans;
 use crate::history::{ALONE, Fault};
 
 /// Gateways use restored counters within this time plus a pause. After a loss, that is the first pause; each time a
@@ -34,7 +35,7 @@ struct Node {
     starts: Vec<u64>,
     /// From when to when it was being replaced. A call that begins meanwhile gets to the old process or to the new one, which
     /// listens before its start is recorded.
-    restarts: Vec<(u64, u64)>,
+    restarts: Spans,
     /// For each fault that keeps it from the counters: when it began, and when the node uses them again after it and those before.
     hindered: Vec<(u64, u64)>,
 }
@@ -46,7 +47,7 @@ impl Counters {
             let restarts = record.troubles().filter(|one| is_end(one.fault)).map(|one| (one.from, one.to));
             Node {
                 starts: ends(record, is_end),
-                restarts: restarts.collect(),
+                restarts: Spans::new(restarts.collect()),
                 hindered: hindered(record, node),
             }
         });
@@ -56,7 +57,7 @@ impl Counters {
     /// The process of a node that got a call; none if it was being replaced.
     pub(super) fn process(&self, call: &Call<'_>) -> Option<Counting> {
         let node = self.nodes.get(call.node)?;
-        let is_replaced = node.restarts.iter().any(|(from, to)| (*from..=*to).contains(&call.began));
+        let is_replaced = node.restarts.overlap(call.began, call.began);
         let starts = up_to(&node.starts, call.began);
         (!is_replaced).then_some(Counting::Process { node: call.node, starts })
     }

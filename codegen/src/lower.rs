@@ -14,8 +14,6 @@ mod suite;
 mod tests;
 mod unions;
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -26,8 +24,7 @@ use super::load::{Document, METHODS, child, plain, request_schema, text};
 use super::model::{Api, Plain};
 use super::names;
 use super::schema::{
-    CHECKED_FORMATS, FileMember, closed_forms, file_member, form_bodies, is_null, merge_all_of, types,
-    variants,
+    CHECKED_FORMATS, FileMember, closed_forms, file_member, form_bodies, merge_all_of, types,
 };
 
 /// The component that stands for a file of a form; no schema may have this name.

@@ -101,7 +101,7 @@ export interface ClientOptions {
   validate?: boolean | undefined;
 }
 
-/** What may be said of all calls of a client as well as of a single one. */
+/** Options of all calls of a client, or of a single one. */
 export interface CallDefaults {
   /**
    * Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the

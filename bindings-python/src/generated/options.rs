@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::values::{count, json, members, pairs, path, proxy, seconds, set_pairs, set_seconds, switch, text, unknown};
 
-/// The builder told one option of a client.
+/// Sets one option of a client.
 pub(crate) fn tell(builder: ClientBuilder, name: &str, value: &Bound<'_, PyAny>) -> PyResult<ClientBuilder> {
     Ok(match name {
         "base_url" => builder.base_url(text(value)?),

@@ -10,7 +10,7 @@ use gatewright_checkkit::Options;
 use crate::check::values::{AnnotationsFor, Mode, check_id, milliseconds};
 use crate::report::profile::ProfileOption;
 
-/// What the command is told.
+/// The flags of the command.
 #[derive(Debug, Args)]
 pub(crate) struct CheckFlags {
     #[arg(long = "base-url", alias = "endpoint", value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env_values = true, help = "URL of the service, without the base path [default: the gateway that you run on this machine, else http://127.0.0.1:8080]")]

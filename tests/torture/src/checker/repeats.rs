@@ -30,7 +30,9 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
     for call in calls.values().flatten() {
         keyed_calls.entry((call.node, discriminant(call.operation))).or_default().push(call.began);
     }
-    keyed_calls.values_mut().for_each(|times| times.sort_unstable());
+    for times in keyed_calls.values_mut() {
+        times.sort_unstable();
+    }
     let mut upstream_calls: HashMap<u64, Vec<UpstreamCall>> = HashMap::new();
     for (number, line) in record.lines() {
         if let Event::Begun { node, intent } | Event::Filmed { node, intent } = line.event {

@@ -310,4 +310,52 @@ mod tests {
         assert_eq!(reserve(), Err(LimitExceeded::TokensOfDay));
         assert_eq!(account.reserve(&KeyLimits::default(), expected), Ok(Spent::default()));
     }
+
+    mod redis {
+        use gatewright_config::{CounterServer, CountersUrl};
+        use gatewright_test_stores::Redis;
+
+        use super::*;
+
+        /// Long enough for a busy machine; no passing test reaches it.
+        const PATIENCE: Duration = Duration::from_mins(1);
+
+        fn start(redis: &Redis) -> Arc<SharedCounters> {
+            let url = CountersUrl::new(&redis.url()).expect("an address");
+            let server = CounterServer { url, timeout: PATIENCE, lease: PATIENCE };
+            Arc::new(SharedCounters::start(&server).expect("an address"))
+        }
+
+        async fn present(counters: &SharedCounters) {
+            let waiting = async {
+                while !counters.is_present() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, waiting).await.expect("the server is found");
+        }
+
+        #[tokio::test]
+        async fn gateway_started_without_the_server_reports_what_it_counted_alone() {
+            let mut redis = Redis::start();
+            redis.stop();
+            let node = start(&redis);
+            let account = account();
+            let limits = KeyLimits { requests_per_minute: Some(3), ..KeyLimits::default() };
+            let key: Arc<str> = "k".into();
+            let begin = async || account.begin_among(&node, &key, &limits).await.map(drop);
+            for _ in 0..3 {
+                assert_eq!(begin().await, Ok(()));
+            }
+            redis.resume();
+            present(&node).await;
+            // Another gateway is the first to use the key there.
+            let other = start(&redis);
+            present(&other).await;
+            let answer = other.ask(&key, &limits, KeySnapshot::default(), None).await.expect("an answer");
+            assert_eq!(answer.verdict, LimitVerdict::Granted);
+            assert!(matches!(begin().await, Err(LimitExceeded::Requests(_))));
+            assert_eq!(node.losses(), 0);
+        }
+    }
 }

@@ -10,7 +10,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::counters::{KeySnapshot, LimitVerdict, SharedCounters};
-use crate::usage::{Account, LimitExceeded, Spending};
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -118,30 +117,6 @@ async fn slots_and_requests_are_restored_after_the_server_loses_its_data() {
     let answer = node.ask(&key, &alone, seen, None).await.expect("an answer");
     assert_eq!(answer.verdict, LimitVerdict::Granted);
     assert!(matches!(verdict(&node, &key, &alone).await, LimitVerdict::Requests(_)));
-}
-
-#[tokio::test]
-async fn gateway_started_without_the_server_reports_what_it_counted_alone() {
-    let mut redis = Redis::start();
-    let url = CountersUrl::new(&redis.url()).expect("an address");
-    redis.stop();
-    let server = CounterServer { url, timeout: PATIENCE, lease: PATIENCE };
-    let node = SharedCounters::start(&server).expect("an address");
-    let nothing = Spent::default();
-    let account = Arc::new(Account::new(Spending::since(Day::today(), nothing, nothing)));
-    let limits = KeyLimits { requests_per_minute: Some(3), ..KeyLimits::default() };
-    let key: Arc<str> = "k".into();
-    let begin = async || account.begin_among(&node, &key, &limits).await.map(drop);
-    for _ in 0..3 {
-        assert_eq!(begin().await, Ok(()));
-    }
-    redis.resume();
-    until(|| node.is_present()).await;
-    // Another gateway is the first to use the key there.
-    let other = counters(&redis, PATIENCE).await;
-    assert_eq!(verdict(&other, &key, &limits).await, LimitVerdict::Granted);
-    assert!(matches!(begin().await, Err(LimitExceeded::Requests(_))));
-    assert_eq!(node.losses(), 0);
 }
 
 #[tokio::test]

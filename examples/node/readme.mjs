@@ -9,7 +9,5 @@ const completion = await client.chat.completions.create({
 });
 console.log(completion.choices[0].message.content);
 const stream = await client.responses.create({ model: "model-sol", input: "Say hello.", stream: true });
-for await (const event of stream) {
-  if (event.type === "response.output_text.delta") process.stdout.write(event.delta);
-}
+for await (const text of stream.text()) process.stdout.write(text);
 console.log();

@@ -8,6 +8,6 @@ with Client() as client:
     completion = client.chat.completions.create(model="model-sol", messages=messages)
     print(completion.choices[0].message.content)
     with client.chat.completions.create(model="model-sol", messages=messages, stream=True) as stream:
-        for chunk in stream:
-            print(chunk.choices[0].delta.content or "", end="", flush=True)
+        for text in stream.text():
+            print(text, end="", flush=True)
     print()

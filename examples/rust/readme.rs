@@ -13,7 +13,7 @@ async fn main() -> Result<(), gatewright::Error> {
     println!("{}", completion.text().unwrap_or_default());
     let mut chunks = client.chat().completions().stream(&request).await?;
     while let Some(chunk) = chunks.try_next().await? {
-        print!("{}", chunk.choices[0].delta.content.as_deref().unwrap_or_default());
+        print!("{}", chunk.text().unwrap_or_default());
     }
     println!();
     Ok(())

@@ -27,7 +27,7 @@ use crate::wire::sse::Frame;
 /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
 /// let mut chunks = client.chat().completions().stream(&request).await?;
 /// while let Some(chunk) = chunks.try_next().await? {
-///     print!("{}", chunk.choices[0].delta.content.as_deref().unwrap_or_default());
+///     print!("{}", chunk.text().unwrap_or_default());
 /// }
 /// # Ok(())
 /// # }

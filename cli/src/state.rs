@@ -1,4 +1,5 @@
-//! The folder for the program's own data: the history of conversations.
+//! The folder for the program's own data: the history of conversations, the keys that `serve` made for this user (`local_keys`),
+//! and, without a runtime folder, a file for each gateway that runs (`running`).
 
 use std::fs::DirBuilder;
 use std::io;

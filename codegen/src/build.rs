@@ -12,16 +12,18 @@ use indexmap::IndexMap;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::document::{
+    Document, FORM, OperationNode, child, non_json_body, request_media, responses, schema_name, text,
+};
 use super::error_statuses::statuses;
-use super::load::{self, Document, FORM, METHODS, Sources, child, request_media, schema_name, text};
+use super::load::Sources;
 use super::model::{
-    Additional, Api, Constraints, Conversation, Encoding, ErrorStyle, Field, FinalDocument, Helper,
-    HttpMethod, Kind, Location, ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema,
-    Stream, StreamMode, StringEnum, Type, Union, Webhook,
+    Additional, Api, Constraints, Encoding, Field, FinalDocument, Helper, Kind, Location, Object, Operation,
+    Parameter, PrerequisiteCall, Schema, SpecEnum, Stream, StreamMode, StringEnum, Type, Union, Webhook,
 };
 use super::names;
 use super::schema::{
-    FileMember, file_member, form_bodies, is_null, merge_all_of, only_form, types, variants,
+    FileMember, file_member, form_bodies, is_null, merge_all_of, only_variant, types, variants,
 };
 
 /// Builds the model. The document must have passed [`super::lint::lint`].
@@ -34,34 +36,31 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         form_bodies: form_bodies(document),
     };
     for (name, node) in document.members("/components/schemas") {
-        let at = child("/components/schemas", name);
-        builder.component(name, node).with_context(|| format!("spec/openapi.yaml#{at}"))?;
+        let component = builder.component(name, node);
+        component.with_context(|| document.place(&child("/components/schemas", name)))?;
     }
-    let mut operations = Vec::new();
-    for (path, item) in document.members("/paths") {
-        for method in METHODS {
-            let Some(node) = item.get(*method) else { continue };
-            let at = child(&child("/paths", path), method);
-            let operation = builder.operation(path, method, item, node);
-            let mut operation = operation.with_context(|| format!("spec/openapi.yaml#{at}"))?;
-            // `default` alone stands for every status of the operation's errors.
-            let is_ours = sources.adopted.is_none();
-            if is_ours && operation.error_statuses.is_empty() && node["responses"].get("default").is_some() {
-                let has_body = operation.request.is_some();
-                operation.error_statuses =
-                    statuses(&sources.errors, operation.error_style, has_body).into_iter().collect();
-            }
-            operations.push(operation);
+    let mut operations: Vec<Operation> = Vec::new();
+    for place in document.operations() {
+        let operation = builder.operation(place);
+        let mut operation = operation.with_context(|| document.place(&place.pointer()))?;
+        // `default` alone stands for every status of the operation's errors.
+        let is_ours = sources.adopted.is_none();
+        let has_default = place.node["responses"].get("default").is_some();
+        if is_ours && operation.error_statuses.is_empty() && has_default {
+            let has_body = operation.request.is_some();
+            operation.error_statuses =
+                statuses(&sources.errors, operation.error_style, has_body).into_iter().collect();
         }
+        operations.push(operation);
     }
-    for operation in &operations {
-        let Some(earlier) = &operation.earlier else { continue };
-        let first = operations.iter().find(|known| known.id == earlier.operation);
-        if first.is_none_or(|first| first.earlier.is_some()) {
-            let PrerequisiteCall { argument, operation: named, .. } = earlier;
+    for (operation, place) in operations.iter().zip(document.operations()) {
+        let Some(prerequisite) = &operation.prerequisite else { continue };
+        let first = operations.iter().find(|known| known.id == prerequisite.operation);
+        if first.is_none_or(|first| first.prerequisite.is_some()) {
+            let PrerequisiteCall { argument, operation: named, .. } = prerequisite;
             bail!(
                 "{}: x-example-from of {argument} names {named}; name an operation with an example of its own",
-                operation.id
+                document.place(&place.pointer())
             );
         }
     }
@@ -71,18 +70,21 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         let payload = &post["requestBody"]["content"]["application/json"]["schema"];
         webhooks.push(Webhook {
             name: name.clone(),
-            payload: builder.ty(payload, &names::pascal(name), "ours")?,
+            payload: builder
+                .ty(payload, &names::pascal(name), "ours")
+                .with_context(|| document.place(&child("/webhooks", name)))?,
             summary: text(post, "summary").to_owned(),
             description: text(post, "description").to_owned(),
             source: text(post, "x-source").to_owned(),
         });
     }
+    let report = Document { name: "spec/report.schema.json".to_owned(), root: sources.report.clone() };
     let mut api = Api {
-        home: sources.home,
-        source: sources.name.clone(),
-        title: text(&document.0["info"], "title").to_owned(),
-        version: text(&document.0["info"], "version").to_owned(),
-        description: text(&document.0["info"], "description").to_owned(),
+        target: sources.target,
+        source: document.name.clone(),
+        title: text(&document.root["info"], "title").to_owned(),
+        version: text(&document.root["info"], "version").to_owned(),
+        description: text(&document.root["info"], "description").to_owned(),
         operations,
         schemas: builder.schemas,
         webhooks,
@@ -90,9 +92,9 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         catalog: sources.catalog.clone(),
         catalog_types: titled::build("spec/catalog.schema.json", &sources.catalog_schema)?,
         options: sources.options.clone().resolved(&sources.catalog, &sources.report)?,
-        report: titled::build("spec/report.schema.json", &sources.report)?,
-        report_members: members::members(&sources.report),
-        report_conditions: members::conditions(&sources.report),
+        report: titled::build(&report.name, &report.root)?,
+        report_members: members::members(&report)?,
+        report_conditions: members::conditions(&report)?,
     };
     mark_reached(&mut api, &builder.error_bodies);
     presence::note_rules(&mut api, document)?;
@@ -140,7 +142,7 @@ impl Builder<'_> {
         for (property, inner) in merged["properties"].as_object().into_iter().flatten() {
             let own = text(inner, "x-source");
             let source = if own.is_empty() { source } else { own };
-            let target = self.document.follow(only_form(inner))?;
+            let target = self.document.follow(only_variant(inner))?;
             let description = match text(inner, "description") {
                 "" => text(target, "description"),
                 own => own,
@@ -250,17 +252,15 @@ impl Builder<'_> {
     }
 
     fn union(&mut self, node: &Value, name: &str, source: &str) -> Result<Type> {
-        let all: Vec<&Value> = variants(node).collect();
-        let forms: Vec<&Value> = all.iter().copied().filter(|variant| !is_null(variant)).collect();
-        let mut variants = Vec::new();
-        for (index, variant) in forms.iter().enumerate() {
-            variants.push(self.ty(variant, &names::form(name, index), source)?);
+        let mut types = Vec::new();
+        for (index, variant) in variants(node).filter(|variant| !is_null(variant)).enumerate() {
+            types.push(self.ty(variant, &names::union_variant(name, index), source)?);
         }
-        let inner = if let [only] = variants.as_slice() {
+        let inner = if let [only] = types.as_slice() {
             only.clone()
         } else {
             Type::Union(Union {
-                variants,
+                variants: types,
                 discriminator: node
                     .pointer("/x-discriminator/propertyName")
                     .and_then(Value::as_str)
@@ -269,18 +269,19 @@ impl Builder<'_> {
                 assumed: node.get("x-assumed-kind").and_then(Value::as_str).map(str::to_owned),
             })
         };
-        let nullable = forms.len() < all.len() && !inner.is_nullable();
+        let nullable = variants(node).any(is_null) && !inner.is_nullable();
         Ok(if nullable { Type::Nullable(Box::new(inner)) } else { inner })
     }
 
-    fn operation(&mut self, path: &str, method: &str, item: &Value, node: &Value) -> Result<Operation> {
+    fn operation(&mut self, place: OperationNode<'_>) -> Result<Operation> {
+        let node = place.node;
         let id = text(node, "operationId");
         let source = text(node, "x-source");
         let mut parameters = Vec::new();
         let (media_type, body) = request_media(node).unzip();
         let mut example = serde_json::Map::new();
-        let mut earlier = None;
-        for (_, parameter) in self.document.parameters(item, node) {
+        let mut prerequisite = None;
+        for (_, parameter) in self.document.parameters(place) {
             parameters.push(self.parameter(parameter, id, source)?);
             if let Some(value) = parameter.get("example") {
                 example.insert(text(parameter, "name").to_owned(), value.clone());
@@ -288,22 +289,23 @@ impl Builder<'_> {
             if let Some(from) = parameter.get("x-example-from") {
                 let from =
                     PrerequisiteCall::deserialize(from).context("x-example-from has operation and member")?;
-                earlier = Some(PrerequisiteCall { argument: text(parameter, "name").to_owned(), ..from });
+                prerequisite =
+                    Some(PrerequisiteCall { argument: text(parameter, "name").to_owned(), ..from });
             }
         }
         if let Some(members) = body.and_then(|body| body.get("example")).and_then(Value::as_object) {
             example.extend(members.clone());
         }
-        let placed = |parameter: &Parameter| path.find(&format!("{{{}}}", parameter.name));
+        let placed = |parameter: &Parameter| place.path.find(&format!("{{{}}}", parameter.name));
         parameters.sort_by_key(|parameter| match parameter.location {
             Location::Path => placed(parameter).unwrap_or(usize::MAX),
             _ => usize::MAX,
         });
         let request = body.and_then(|body| body.pointer("/schema/$ref")).and_then(Value::as_str);
         let mut response = None;
-        let mut plain = None;
+        let mut non_json = None;
         let mut item_schema = None;
-        for (status, answer) in node["responses"].as_object().into_iter().flatten() {
+        for (status, answer) in responses(node) {
             let answer = self.document.follow(answer)?;
             if !status.starts_with('2') {
                 if let Some(schema) = answer.pointer("/content/application~1json/schema") {
@@ -318,7 +320,7 @@ impl Builder<'_> {
             if let Some(schema) = answer.pointer("/content/text~1event-stream/x-item-schema") {
                 item_schema = Some(self.ty(schema, &names::event(id), source)?);
             }
-            plain = load::plain(answer);
+            non_json = non_json_body(answer);
         }
         let stream = match (node.get("x-stream"), item_schema) {
             (Some(stream), Some(item)) => Some(Stream {
@@ -326,10 +328,10 @@ impl Builder<'_> {
                     Some(name) => StreamMode::Parameter(name.to_owned()),
                     None => StreamMode::Always,
                 },
-                last: stream.get("final").map(|last| FinalDocument {
+                final_document: stream.get("final").map(|methods| FinalDocument {
                     ty: response.clone().unwrap_or_else(|| item.clone()),
-                    python: text(last, "python").to_owned(),
-                    node: text(last, "node").to_owned(),
+                    python: text(methods, "python").to_owned(),
+                    node: text(methods, "node").to_owned(),
                 }),
                 item,
                 last_events: strings(stream.get("last_events")),
@@ -337,22 +339,21 @@ impl Builder<'_> {
             }),
             _ => None,
         };
-        let statuses = node["responses"].as_object().into_iter().flatten();
-        let statuses = statuses.filter_map(|(status, _)| status.parse::<u16>().ok());
+        let statuses = responses(node).filter_map(|(status, _)| status.parse::<u16>().ok());
         Ok(Operation {
             id: id.to_owned(),
-            method: http_method(method)?,
-            path: path.to_owned(),
+            method: place.method,
+            path: place.path.to_owned(),
             parameters,
             request: request.and_then(schema_name).map(str::to_owned),
             is_form: media_type == Some(FORM),
             response,
-            plain,
+            non_json,
             stream,
-            protocol: attribute::<Protocol>(node, "x-protocol")?,
-            error_style: attribute::<ErrorStyle>(node, "x-error-style")?,
-            models: attribute::<Option<ModelKind>>(node, "x-models")?,
-            conversation: attribute::<Option<Conversation>>(node, "x-conversation")?,
+            protocol: word(node, "x-protocol")?.context("x-protocol is missing")?,
+            error_style: word(node, "x-error-style")?.context("x-error-style is missing")?,
+            models: word(node, "x-models")?,
+            conversation: word(node, "x-conversation")?,
             webhook_url: node.get("x-webhook-url").and_then(Value::as_str).map(str::to_owned),
             inference: node.get("x-inference").and_then(Value::as_str).map(str::to_owned),
             error_statuses: statuses.filter(|status| *status >= 400).collect(),
@@ -364,7 +365,7 @@ impl Builder<'_> {
             deprecated: is_deprecated(node),
             source: source.to_owned(),
             example,
-            earlier,
+            prerequisite,
             helpers: helpers(node)?,
         })
     }
@@ -446,9 +447,10 @@ fn helpers(node: &Value) -> Result<Vec<Helper>> {
     named.collect()
 }
 
-fn attribute<T: serde::de::DeserializeOwned>(node: &Value, key: &str) -> Result<T> {
-    serde_json::from_value(node.get(key).cloned().unwrap_or_default())
-        .with_context(|| format!("{key} is not known"))
+/// An attribute that names a variant of an enum.
+fn word<T: SpecEnum>(node: &Value, key: &str) -> Result<Option<T>> {
+    let word = node.get(key).map(|_| text(node, key));
+    word.map(|word| T::named(word).with_context(|| format!("{key} cannot be `{word}`"))).transpose()
 }
 
 /// The first of the examples.
@@ -460,17 +462,6 @@ fn example(node: &Value) -> Option<Value> {
 fn strings(list: Option<&Value>) -> Vec<String> {
     let words = list.and_then(Value::as_array).into_iter().flatten();
     words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
-}
-
-fn http_method(method: &str) -> Result<HttpMethod> {
-    Ok(match method {
-        "get" => HttpMethod::Get,
-        "post" => HttpMethod::Post,
-        "put" => HttpMethod::Put,
-        "patch" => HttpMethod::Patch,
-        "delete" => HttpMethod::Delete,
-        _ => bail!("method {method} is not generated"),
-    })
 }
 
 /// A schema's constraints, for documentation; the schema itself is what enforces them.

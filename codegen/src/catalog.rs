@@ -1,4 +1,4 @@
-//! `spec/catalog.json`: models and their limits. The types are made of `spec/catalog.schema.json` when xtask is built;
+//! `spec/catalog.json`: models and their limits. The types are made of `spec/catalog.schema.json` when the generator is built;
 //! the schema itself says, before they read it, what is wrong with the file and where.
 
 mod read {
@@ -28,7 +28,7 @@ impl Catalog {
         let catalog: Value = serde_json::from_str(text).context("spec/catalog.json is no JSON")?;
         super::validate::validate(&catalog, "spec/catalog.json", schema, "spec/catalog.schema.json")?;
         serde_json::from_value(catalog)
-            .context("spec/catalog.schema.json has changed since xtask was built; build it anew")
+            .context("spec/catalog.schema.json has changed since the generator was built: run `cargo build -p gatewright-codegen`")
     }
 
     /// The default of this name.

@@ -6,9 +6,9 @@ use super::errors::Errors;
 use super::model::ErrorStyle;
 
 /// Statuses of requests that reach no operation: another method, a file.
-const OF_NO_OPERATION: &[u16] = &[405, 410];
+const STATUSES_OUTSIDE_OPERATIONS: &[u16] = &[405, 410];
 /// Statuses of requests with a body.
-const OF_BODIES: &[u16] = &[413, 415];
+const BODY_STATUSES: &[u16] = &[413, 415];
 
 /// The statuses with which an operation fails, by the codes of errors and the style of its error bodies.
 pub(crate) fn statuses(errors: &Errors, style: ErrorStyle, has_body: bool) -> BTreeSet<u16> {
@@ -17,7 +17,7 @@ pub(crate) fn statuses(errors: &Errors, style: ErrorStyle, has_body: bool) -> BT
         ErrorStyle::Native => code.native_http,
     });
     codes
-        .filter(|status| !OF_NO_OPERATION.contains(status))
-        .filter(|status| has_body || !OF_BODIES.contains(status))
+        .filter(|status| !STATUSES_OUTSIDE_OPERATIONS.contains(status))
+        .filter(|status| has_body || !BODY_STATUSES.contains(status))
         .collect()
 }

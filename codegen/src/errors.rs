@@ -1,5 +1,5 @@
 //! `spec/errors.json`: kinds of failure, their classes, and the codes on the wire. The types are made of
-//! `spec/errors.schema.json` when xtask is built.
+//! `spec/errors.schema.json` when the generator is built.
 
 mod read {
     typify::import_types!(schema = "../spec/errors.schema.json");
@@ -17,7 +17,7 @@ impl Errors {
     pub(crate) fn of(errors: Value, schema: &Value) -> Result<Self> {
         super::validate::validate(&errors, "spec/errors.json", schema, "spec/errors.schema.json")?;
         serde_json::from_value(errors)
-            .context("spec/errors.schema.json has changed since xtask was built; build it anew")
+            .context("spec/errors.schema.json has changed since the generator was built: run `cargo build -p gatewright-codegen`")
     }
 
     /// Every class with its parent and meaning, parents before their children.

@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::catalog::Catalog;
-use super::load::{Document, OPENAPI, Sources};
+use super::document::Document;
+use super::load::{OPENAPI, Sources};
 use super::target::GATEWRIGHT;
 
 /// The fixture's sources.
 pub(super) fn sources() -> Sources {
     Sources {
-        home: GATEWRIGHT,
-        name: OPENAPI.to_owned(),
-        openapi: Document::parse(include_str!("fixture/openapi.yaml")).expect("the fixture is YAML"),
+        target: GATEWRIGHT,
+        openapi: Document::parse(OPENAPI, include_str!("fixture/openapi.yaml")).expect("the fixture is YAML"),
         adopted: None,
         catalog: Catalog::of(include_str!("fixture/catalog.json"), &catalog_schema())
             .expect("the fixture has the catalog's form"),
@@ -36,8 +36,13 @@ pub(super) fn edited(pointer: &str, value: Value) -> Sources {
     let mut sources = sources();
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
     let key = key.replace("~1", "/");
-    let parent =
-        sources.openapi.0.pointer_mut(parent).expect("the place exists").as_object_mut().expect("an object");
+    let parent = sources
+        .openapi
+        .root
+        .pointer_mut(parent)
+        .expect("the place exists")
+        .as_object_mut()
+        .expect("an object");
     if value.is_null() {
         parent.shift_remove(&key);
     } else {

@@ -2,12 +2,12 @@
 //! schemas that validate requests, the specification as OpenAPI 3.2, and the part of 3.0.3 from which progenitor and
 //! typify generate good Rust.
 //!
-//! The rule for that part: generated types describe the members and their forms, but not ranges, lengths and patterns.
+//! The rule for that part: generated types describe the members and their types, but not ranges, lengths and patterns.
 //! This phase drops the keywords that a type cannot express, and records what enforces each of them instead. A keyword
 //! that it does not know is an error.
 
 mod checker;
-mod newer;
+mod openapi_3_2;
 mod requests;
 mod suite;
 #[cfg(test)]
@@ -20,23 +20,21 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::checker::checker;
 pub(crate) use self::suite::suite;
-use super::load::{Document, METHODS, child, plain, request_schema, text};
-use super::model::{Api, Plain};
+use super::document::{Document, OperationNode, child, non_json_body, request_schema, responses, text};
+use super::model::{Api, NonJsonBody, SpecEnum as _};
 use super::names;
 use super::schema::{
-    CHECKED_FORMATS, FileMember, closed_forms, file_member, form_bodies, merge_all_of, types,
+    CHECKED_FORMATS, FileMember, closed_variants, file_member, form_bodies, merge_all_of, types,
 };
-
-/// The component that stands for a file of a form; no schema may have this name.
-pub(crate) const FILE_PART: &str = "FilePart";
+use super::vocabulary::FILE_PART;
 
 /// The derived documents.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     /// The OpenAPI 3.0.3 document.
-    pub document: Value,
+    pub openapi_3_0: Value,
     /// The OpenAPI 3.2 document.
-    pub newer: Value,
+    pub openapi_3_2: Value,
     /// The JSON Schemas of request bodies and parameters, constraints intact.
     pub requests: Value,
     pub dropped: Vec<Dropped>,
@@ -75,41 +73,27 @@ pub(crate) enum EnforcedBy {
 pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     let mut lowering =
         Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
-    let forms = closed_forms(document);
+    let variants = closed_variants(document);
     let form_bodies = form_bodies(document);
     for (name, node) in document.members("/components/schemas") {
         let reached = &api.schemas[name];
         let place = SchemaContext {
-            union: if forms.contains(name) { UnionPlace::Variant } else { UnionPlace::Outside },
+            union: if variants.contains(name) { UnionPlace::Variant } else { UnionPlace::Outside },
             is_form_body: form_bodies.contains(name),
             ..SchemaContext::new(name.clone(), reached.in_request)
         };
-        let at = child("/components/schemas", name);
-        let lowered = if node.get("x-open-union") == Some(&Value::Bool(true)) {
-            lowering.open_union(node, &at, &place)?
-        } else if let Some(values) = open_values(node) {
-            lowering.open_enums.push((name.clone(), values));
-            json!({"type": "string", "description": text(node, "description")})
-        } else {
-            lowering.schema(node, &at, &place)?
-        };
-        lowering.add(name.clone(), lowered)?;
+        lowering.component(node, &place)?;
     }
     let mut paths = Map::new();
-    for (path, item) in document.members("/paths") {
-        for method in METHODS {
-            if let Some(node) = item.get(*method) {
-                let at = child(&child("/paths", path), method);
-                lowering.operation(&mut paths, path, method, item, node, &at)?;
-            }
-        }
+    for operation in document.operations() {
+        lowering.operation(&mut paths, operation)?;
     }
     let lowered = json!({
         "openapi": "3.0.3",
         "info": {
-            "title": text(&document.0["info"], "title"),
-            "description": text(&document.0["info"], "description"),
-            "version": text(&document.0["info"], "version"),
+            "title": text(&document.root["info"], "title"),
+            "description": text(&document.root["info"], "description"),
+            "version": text(&document.root["info"], "version"),
         },
         "paths": paths,
         "components": {"schemas": lowering.components},
@@ -117,8 +101,8 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     let mut dropped = lowering.dropped.unwrap_or_default();
     dropped.sort_by(|a, b| (&a.pointer, &a.keyword).cmp(&(&b.pointer, &b.keyword)));
     Ok(Lowered {
-        document: lowered,
-        newer: newer::newer(document, api),
+        openapi_3_0: lowered,
+        openapi_3_2: openapi_3_2::openapi_3_2(document, api),
         requests: requests::requests(document, api)?,
         dropped,
         open_enums: lowering.open_enums,
@@ -156,6 +140,11 @@ enum UnionPlace {
 }
 
 impl SchemaContext {
+    /// What enforces a rule here: `limits` in requests, and nothing in responses.
+    fn enforcer(&self) -> EnforcedBy {
+        if self.request { EnforcedBy::Limits } else { EnforcedBy::Lenient }
+    }
+
     fn new(name: String, request: bool) -> Self {
         Self { name, request, union: UnionPlace::Outside, is_form_body: false }
     }
@@ -174,6 +163,21 @@ impl SchemaContext {
 }
 
 impl Lowering<'_> {
+    /// Lowers a named schema.
+    fn component(&mut self, node: &Value, place: &SchemaContext) -> Result<()> {
+        let name = &place.name;
+        let at = child("/components/schemas", name);
+        let lowered = if node.get("x-open-union") == Some(&Value::Bool(true)) {
+            self.open_union(node, &at, place)?
+        } else if let Some(values) = open_values(node) {
+            self.open_enums.push((name.clone(), values));
+            json!({"type": "string", "description": text(node, "description")})
+        } else {
+            self.schema(node, &at, place)?
+        };
+        self.add(name.clone(), lowered)
+    }
+
     fn add(&mut self, name: String, schema: Value) -> Result<()> {
         if self.components.contains_key(&name) {
             bail!("two types are called {name}; rename a schema or a property");
@@ -212,15 +216,14 @@ impl Lowering<'_> {
             // Merging keeps the members; a type has no conditions.
             let mut parts = node["allOf"].as_array().into_iter().flatten();
             if parts.any(|part| part.get("if").is_some()) {
-                let enforced_by = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
-                self.drop(at, "allOf", &node["allOf"], enforced_by);
+                self.drop(at, "allOf", &node["allOf"], place.enforcer());
             }
             merged = merge_all_of(self.document, node)?;
             &merged
         } else {
             node
         };
-        let (names, nullable) = types(node)?;
+        let (names, nullable) = types(node).with_context(|| self.document.place(at))?;
         let mut out = Map::new();
         if let [name] = names.as_slice() {
             out.insert("type".to_owned(), json!(name));
@@ -228,14 +231,13 @@ impl Lowering<'_> {
         if nullable {
             out.insert("nullable".to_owned(), json!(true));
         }
-        let elsewhere = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
-                // Read above, or documentation for which Rust has another source.
-                // It names the form in Rust.
+                // It names the variant in Rust.
                 "title" if place.union == UnionPlace::Variant => {
                     _ = out.insert(keyword.clone(), value.clone());
                 }
+                // Read above, or documentation for which Rust has another source.
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
                 | "x-accepts-type" | "x-assumed-kind" | "x-brackets" => {}
@@ -279,10 +281,11 @@ impl Lowering<'_> {
                 | "minLength" | "maxLength" | "pattern" | "format" | "minItems" | "maxItems"
                 | "uniqueItems" | "minProperties" | "maxProperties" | "dependentRequired" | "anyOf"
                 | "not" | "if" | "then" | "else" | "x-discriminator" => {
-                    self.drop(at, keyword, value, elsewhere);
+                    self.drop(at, keyword, value, place.enforcer());
                 }
                 unknown => {
-                    bail!("{at}: keyword `{unknown}` cannot be lowered; teach lower.rs what becomes of it")
+                    let place = self.document.place(at);
+                    bail!("{place}: keyword `{unknown}` cannot be lowered; teach lower.rs what becomes of it")
                 }
             }
         }
@@ -307,7 +310,8 @@ impl Lowering<'_> {
                 "description" => description = Some(value),
                 "default" => self.drop(at, keyword, value, EnforcedBy::Server),
                 other => bail!(
-                    "{at}: `{other}` beside a $ref cannot be lowered; move it into the schema referred to"
+                    "{}: `{other}` beside a $ref cannot be lowered; move it into the schema referred to",
+                    self.document.place(at)
                 ),
             }
         }
@@ -351,19 +355,14 @@ impl Lowering<'_> {
         Ok(Value::Object(out))
     }
 
-    /// In a request, and where it tells the form of a closed union, a constant is an enum of one value; otherwise a response
+    /// In a request, and where it tells the variant of a closed union, a constant is an enum of one value; otherwise a response
     /// may have any string.
     fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &SchemaContext) {
         if value.is_string() && (place.request || place.union == UnionPlace::Member) {
             out.insert("type".to_owned(), json!("string"));
             out.insert("enum".to_owned(), json!([value]));
         } else {
-            self.drop(
-                at,
-                "const",
-                value,
-                if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient },
-            );
+            self.drop(at, "const", value, place.enforcer());
         }
     }
 
@@ -422,22 +421,16 @@ impl Lowering<'_> {
         Value::Object(out)
     }
 
-    fn operation(
-        &mut self,
-        paths: &mut Map<String, Value>,
-        path: &str,
-        method: &str,
-        item: &Value,
-        node: &Value,
-        at: &str,
-    ) -> Result<()> {
+    fn operation(&mut self, paths: &mut Map<String, Value>, place: OperationNode<'_>) -> Result<()> {
+        let OperationNode { path, method, node, .. } = place;
+        let at = place.pointer();
         let id = text(node, "operationId");
         let mut operation = Map::new();
         for key in ["summary", "description"] {
             operation.insert(key.to_owned(), json!(text(node, key)));
         }
         let mut parameters = Vec::new();
-        for (_, parameter) in self.document.parameters(item, node) {
+        for (_, parameter) in self.document.parameters(place) {
             let name = text(parameter, "name");
             let at = format!("{at}/parameters/{name}/schema");
             let schema = &parameter["schema"];
@@ -449,13 +442,13 @@ impl Lowering<'_> {
             if parameter["in"] == "header" && parameter.get("required") != Some(&json!(true)) {
                 continue;
             }
-            let place = SchemaContext::new(names::parameter(id, name), true);
+            let context = SchemaContext::new(names::parameter(id, name), true);
             parameters.push(json!({
                 "name": name,
                 "in": text(parameter, "in"),
                 "required": parameter.get("required").cloned().unwrap_or(json!(false)),
                 "description": text(parameter, "description"),
-                "schema": self.schema(schema, &at, &place)?,
+                "schema": self.schema(schema, &at, &context)?,
             }));
         }
         operation.insert("parameters".to_owned(), Value::Array(parameters));
@@ -466,7 +459,7 @@ impl Lowering<'_> {
         }
         // Omits unsuccessful responses: they arrive whole as UnexpectedResponse and are read leniently.
         let mut answers = Vec::new();
-        for (status, answer) in node["responses"].as_object().into_iter().flatten() {
+        for (status, answer) in responses(node) {
             if status.starts_with('2') {
                 answers.push(self.document.follow(answer)?.clone());
             }
@@ -474,16 +467,16 @@ impl Lowering<'_> {
         let content = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
         let json_body = match content("application/json") {
             Some(body) => {
-                let place = SchemaContext::new(names::response(id), false);
-                let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &place)?;
+                let context = SchemaContext::new(names::response(id), false);
+                let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &context)?;
                 Some(json!({"schema": schema}))
             }
             None => None,
         };
         let event_body = content("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
-        // progenitor knows one form per operation. The stream gets a path of its own, which nothing else uses.
+        // progenitor knows one kind of response per operation. The stream gets a path of its own, which nothing else uses.
         let both = json_body.is_some();
-        let forms = [
+        let bodies = [
             (json_body, "application/json", id.to_owned(), path.to_owned()),
             if both {
                 (event_body, "text/event-stream", format!("{id}_stream"), format!("/{path}"))
@@ -495,19 +488,19 @@ impl Lowering<'_> {
             let mut operation = operation.clone();
             operation.insert("operationId".to_owned(), json!(id));
             operation.insert("responses".to_owned(), json!({"2XX": answer}));
-            let place = paths.entry(path).or_insert_with(|| json!({}));
-            place[method] = Value::Object(operation);
+            let item = paths.entry(path).or_insert_with(|| json!({}));
+            item[method.name()] = Value::Object(operation);
         };
-        for (body, kind, id, path) in forms {
+        for (body, kind, id, path) in bodies {
             if let Some(body) = body {
                 add(&id, path, json!({"description": "Success.", "content": {kind: body}}));
             }
         }
-        match answers.iter().find_map(plain) {
+        match answers.iter().find_map(non_json_body) {
             None => {}
-            Some(Plain::Nothing) => add(id, path.to_owned(), json!({"description": "Success."})),
+            Some(NonJsonBody::Nothing) => add(id, path.to_owned(), json!({"description": "Success."})),
             // progenitor treats everything except JSON as a stream of bytes; the transport reads it whole.
-            Some(Plain::Text(_) | Plain::Bytes(_)) => {
+            Some(NonJsonBody::Text(_) | NonJsonBody::Bytes(_)) => {
                 let schema = json!({"type": "string", "format": "binary"});
                 let content = json!({"application/octet-stream": {"schema": schema}});
                 add(id, path.to_owned(), json!({"description": "Success.", "content": content}));

@@ -1,8 +1,8 @@
 //! The generator, as `cargo xtask codegen` runs it: from `spec/` to every generated file, in phases.
 //!
-//! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
-//! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last,
-//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
+//! load → lint → build (the model) → lint the model → lower (the documents that follow from the specification, what
+//! progenitor can take among them) → emit → write or check. Each phase is a module and a pure function, but for the first
+//! and the last, which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
 //! have beside the operations is in no specification: `api_docs` reads it from their sources, once all else is generated.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command-line program reports to its user")]
@@ -10,6 +10,7 @@
 mod api_docs;
 mod build;
 mod catalog;
+mod document;
 mod emit;
 mod error_statuses;
 mod errors;
@@ -80,7 +81,7 @@ struct Another {
     name: String,
     /// JSON that says where the clients go and what they import, see `target.rs`; without it they are packages of their own
     #[arg(long, value_name = "FILE", conflicts_with = "name", hide = true)]
-    home: Option<PathBuf>,
+    target: Option<PathBuf>,
 }
 
 /// A name that is an identifier in three languages.
@@ -127,16 +128,16 @@ fn generate_all(root: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
-/// The clients of another specification in Rust, Python and TypeScript, with the packages around them unless `home` says where
-/// they go.
-fn generate_clients(Another { spec, out, name, home }: &Another) -> Result<()> {
-    let target = match home {
-        Some(home) => Target::read(home)?,
+/// The clients of another specification in Rust, Python and TypeScript, with the packages around them unless `target` says
+/// where they go.
+fn generate_clients(Another { spec, out, name, target: file }: &Another) -> Result<()> {
+    let target = match file {
+        Some(file) => Target::read(file)?,
         None => Target::of_package(name),
     };
     let sources = Sources::of_others(spec, target)?;
     for note in sources.adopted.iter().flatten() {
-        eprintln!("note: {}{note}", sources.name);
+        eprintln!("note: {}{note}", sources.openapi.name);
     }
     let (api, lowered) = prepare(&sources)?;
     let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
@@ -151,7 +152,7 @@ fn generate_clients(Another { spec, out, name, home }: &Another) -> Result<()> {
     ] {
         output.add(files)?;
     }
-    if home.is_none() {
+    if file.is_none() {
         output.add(emit::packages::crate_root(&api))?;
         write::write_missing(out, &emit::packages::manifests(&api))?;
     }
@@ -192,20 +193,11 @@ fn callables(root: &Path) -> Result<Vec<Callable>> {
     Ok(named.collect())
 }
 
-/// The model and what progenitor takes, of sources that keep every rule.
+/// Lints, builds and lowers.
 fn prepare(sources: &Sources) -> Result<(Api, Lowered)> {
-    let mut problems = lint::lint(&sources.openapi);
-    problems.extend(lint::lint_errors(&sources.errors));
-    stop_at(sources, &problems)?;
+    stop_at(&lint::lint_sources(sources))?;
     let api = build::build(sources)?;
-    let mut problems = lint::lint_options(&api.options, &api.errors);
-    // What our gateway answers, and what `limits` checks for it, says nothing about a service of other people.
-    if sources.adopted.is_none() {
-        problems.extend(lint::lint_nulls(&api));
-        problems.extend(lint::lint_requests(&sources.openapi, &api));
-        problems.extend(lint::lint_statuses(&sources.openapi, &api));
-    }
-    stop_at(sources, &problems)?;
+    stop_at(&lint::lint_model(sources, &api))?;
     let lowered = lower::lower(&sources.openapi, &api)?;
     Ok((api, lowered))
 }
@@ -242,13 +234,13 @@ fn generate(sources: &Sources) -> Result<Output> {
     Ok(output)
 }
 
-fn stop_at(sources: &Sources, problems: &[lint::Problem]) -> Result<()> {
+/// Fails with all problems, if there are any.
+fn stop_at(problems: &[lint::Problem]) -> Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
-    let place = |problem: &lint::Problem| problem.place.replacen(load::OPENAPI, &sources.name, 1);
     let list: Vec<String> =
-        problems.iter().map(|problem| format!("{}: {}", place(problem), problem.message)).collect();
+        problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect();
     let counted = if list.len() == 1 { "problem" } else { "problems" };
     bail!("{}\n{} {counted} in the specification", list.join("\n"), list.len())
 }

@@ -1,7 +1,7 @@
 //! The API as the emitters see it: operations, schemas, errors and the catalog, resolved and in the
 //! order of the specification. Built once by `build.rs`; every emitter is a pure function of [`Api`].
 //!
-//! Invariants the loader guarantees, so that no emitter has to handle them:
+//! Invariants, so that no emitter has to handle them. `build.rs` hoists and merges; the lint rules out collisions:
 //! - every object type has a name: an inline object is hoisted to `{Parent}{Property}` (array items to
 //!   `{Parent}{Property}Item`), as typify names it in Rust;
 //! - every [`Type::Ref`] names a member of [`Api::schemas`];
@@ -12,16 +12,18 @@ pub(crate) mod checker;
 mod members;
 mod operations;
 mod parts;
+mod spec_enum;
 mod types;
 
 use indexmap::IndexMap;
 
 pub(crate) use self::members::{Member, ReportCondition};
 pub(crate) use self::operations::{
-    Conversation, Encoding, ErrorStyle, FinalDocument, Helper, HttpMethod, Location, ModelKind, Operation,
-    Parameter, Plain, PrerequisiteCall, Protocol, Stream, StreamMode,
+    Conversation, Encoding, ErrorStyle, FinalDocument, Helper, HttpMethod, Location, ModelKind, NonJsonBody,
+    Operation, Parameter, PrerequisiteCall, Protocol, Stream, StreamMode,
 };
 pub(crate) use self::parts::Part;
+pub(crate) use self::spec_enum::SpecEnum;
 pub(crate) use self::types::{
     Additional, Constraints, Field, JoinedText, Kind, Object, Rule, Schema, StringEnum, Type, Union,
 };
@@ -35,7 +37,7 @@ use super::target::Target;
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     /// The places of the files generated from it.
-    pub home: Target,
+    pub target: Target,
     /// The file of the specification, as generated files name it.
     pub source: String,
     pub title: String,
@@ -114,16 +116,16 @@ impl Api {
     /// The id by which the engines of Python and Node find an operation. Ours come first in their table, so that those of another
     /// API have its name before them.
     pub(crate) fn call_id(&self, operation: &Operation) -> String {
-        if self.home.is_own_crate() {
+        if self.target.is_own_crate() {
             operation.id.clone()
         } else {
-            format!("{}/{}", self.home.rust_crate, operation.id)
+            format!("{}/{}", self.target.rust_crate, operation.id)
         }
     }
 
-    /// The operation with an id; the loader has found the ids that the specification names.
+    /// The operation with an id; building the model has found the ids that the specification names.
     pub(crate) fn operation(&self, id: &str) -> &Operation {
-        self.operations.iter().find(|operation| operation.id == id).expect("the loader has found it")
+        self.operations.iter().find(|operation| operation.id == id).expect("the model was built with it")
     }
 
     /// Whether a request has files.

@@ -1,4 +1,7 @@
-//! Identifiers: one spelling of a wire name for each language's habit.
+//! Identifiers: one spelling of a wire name for each language's habit, and the names of inline types.
+//!
+//! `build.rs` decides which inline schemas become types, and names them by the functions here. `lower.rs` must give typify
+//! the same names, and `lint/type_names.rs` reports names that two types have.
 
 use heck::{ToLowerCamelCase, ToPascalCase, ToShoutySnakeCase, ToSnakeCase};
 
@@ -51,8 +54,8 @@ pub(crate) fn value(name: &str) -> String {
     format!("{name}Value")
 }
 
-/// The name of an inline type that is one of the forms of `name`; `index` counts them without null.
-pub(crate) fn form(name: &str, index: usize) -> String {
+/// The name of an inline type that is a variant of the union `name`; `index` counts them without null.
+pub(crate) fn union_variant(name: &str, index: usize) -> String {
     format!("{name}Variant{index}")
 }
 

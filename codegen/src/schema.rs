@@ -1,11 +1,11 @@
-//! Properties of a schema: its types, its forms, and the schemas in it.
+//! Properties of a schema: its types, its variants, and the schemas in it.
 
 use std::collections::HashSet;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::load::{Document, FORM, METHODS, child, request_media, schema_name};
+use super::document::{Document, FORM, child, request_media, schema_name};
 
 /// The non-null types of a schema, and whether null is among them.
 pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
@@ -30,9 +30,8 @@ pub(crate) struct FileMember {
 
 /// The names of schemas that are sent as forms.
 pub(crate) fn form_bodies(document: &Document) -> HashSet<String> {
-    let items = document.members("/paths").map(|(_, item)| item);
-    let operations = items.flat_map(|item| METHODS.iter().filter_map(|method| item.get(*method)));
-    let forms = operations.filter_map(request_media).filter(|(kind, _)| *kind == FORM);
+    let media = document.operations().filter_map(|operation| request_media(operation.node));
+    let forms = media.filter(|(kind, _)| *kind == FORM);
     let names = forms.filter_map(|(_, media)| schema_name(media.pointer("/schema/$ref")?.as_str()?));
     names.map(str::to_owned).collect()
 }
@@ -53,9 +52,9 @@ pub(crate) fn file_member(document: &Document, node: &Value) -> Option<FileMembe
 
 /// A schema without references and without null, and whether it takes null.
 pub(crate) fn bare<'doc>(document: &'doc Document, node: &'doc Value) -> Option<(&'doc Value, bool)> {
-    let only = only_form(node);
+    let only = only_variant(node);
     let schema = document.follow(only).ok()?;
-    let inner = only_form(schema);
+    let inner = only_variant(schema);
     let schema = document.follow(inner).ok()?;
     let has_null = |node: &Value| types(node).is_ok_and(|(_, null)| null) || variants(node).any(is_null);
     Some((schema, [node, only, inner, schema].into_iter().any(has_null)))
@@ -66,20 +65,21 @@ pub(crate) fn is_null(node: &Value) -> bool {
     node.get("type").and_then(Value::as_str) == Some("null")
 }
 
-/// The described variants of a `oneOf`: of an open union, all but the form that stands for unknown kinds.
+/// The described variants of a `oneOf`: of an open union, all but the variant that stands for unknown kinds.
 pub(crate) fn variants(node: &Value) -> impl Iterator<Item = &Value> {
     let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
     let all = node.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     all.filter(move |variant| !is_open || variant.get("$ref").is_some())
 }
 
-/// Named forms of closed unions. Rust takes the first form that fits, so a form has to check the constant that tells its kind.
-pub(crate) fn closed_forms(document: &Document) -> HashSet<String> {
+/// Named variants of closed unions. Rust takes the first variant that fits, so a variant has to check the constant that
+/// tells its kind.
+pub(crate) fn closed_variants(document: &Document) -> HashSet<String> {
     fn collect(node: &Value, found: &mut HashSet<String>) {
         let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
-        let forms = || variants(node).filter(|form| !is_null(form));
-        if !is_open && forms().count() > 1 {
-            let names = forms().filter_map(|form| form.get("$ref")?.as_str().and_then(schema_name));
+        let all = || variants(node).filter(|variant| !is_null(variant));
+        if !is_open && all().count() > 1 {
+            let names = all().filter_map(|variant| variant.get("$ref")?.as_str().and_then(schema_name));
             found.extend(names.map(str::to_owned));
         }
         for (_, inner) in subschemas(node, "") {
@@ -93,10 +93,10 @@ pub(crate) fn closed_forms(document: &Document) -> HashSet<String> {
     found
 }
 
-/// The one form beside null that a `oneOf` has; anything else as it is.
-pub(crate) fn only_form(node: &Value) -> &Value {
-    let mut forms = variants(node).filter(|variant| !is_null(variant));
-    match (forms.next(), forms.next()) {
+/// The one variant beside null that a `oneOf` has; anything else as it is.
+pub(crate) fn only_variant(node: &Value) -> &Value {
+    let mut all = variants(node).filter(|variant| !is_null(variant));
+    match (all.next(), all.next()) {
         (Some(only), None) => only,
         _ => node,
     }

@@ -98,7 +98,8 @@ impl Target {
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_str(text.leak()).with_context(|| format!("{} describes no home", file.display()))
+        serde_json::from_str(text.leak())
+            .with_context(|| format!("{} does not describe a target", file.display()))
     }
 
     /// Packages of their own for clients of another specification, all of one name.

@@ -1,4 +1,4 @@
-//! Words that specifications may use, and names that are taken in some language.
+//! The vocabulary of a specification: members that its objects may have, and names that are taken in some language.
 
 use super::names;
 
@@ -57,8 +57,125 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-built",
 ];
 
+/// Members of the document itself.
+pub(crate) const DOCUMENT: &[&str] = &[
+    "openapi",
+    "info",
+    "jsonSchemaDialect",
+    "servers",
+    "security",
+    "tags",
+    "paths",
+    "webhooks",
+    "components",
+    "x-source",
+];
+
+/// Members of a path item.
+pub(crate) const PATH_ITEM: &[&str] =
+    &["get", "post", "put", "patch", "delete", "parameters", "servers", "summary", "description"];
+
+/// Members of an operation.
+pub(crate) const OPERATION: &[&str] = &[
+    "operationId",
+    "summary",
+    "description",
+    "tags",
+    "parameters",
+    "requestBody",
+    "responses",
+    "security",
+    "deprecated",
+    "x-source",
+    "x-resource",
+    "x-method",
+    "x-protocol",
+    "x-error-style",
+    "x-stream",
+    "x-models",
+    "x-conversation",
+    "x-webhook-url",
+    "x-inference",
+    "x-helpers",
+    "x-preview",
+];
+
+/// Members of the operation of a webhook.
+pub(crate) const WEBHOOK: &[&str] =
+    &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];
+
+/// Members of a parameter.
+pub(crate) const PARAMETER: &[&str] = &[
+    "$ref",
+    "name",
+    "in",
+    "required",
+    "description",
+    "schema",
+    "example",
+    "deprecated",
+    "explode",
+    "x-source",
+    "x-example-from",
+    "x-slashes",
+];
+
+/// Members of a request body.
+pub(crate) const BODY: &[&str] = &["$ref", "description", "required", "content", "x-source"];
+
+/// Members of a response.
+pub(crate) const RESPONSE: &[&str] = &["$ref", "description", "headers", "content", "x-source"];
+
+/// Members of a header of a response.
+pub(crate) const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source"];
+
+/// Members of a media type.
+pub(crate) const MEDIA: &[&str] = &["schema", "example", "examples", "x-item-schema"];
+
+/// Members of the components.
+pub(crate) const COMPONENTS: &[&str] =
+    &["schemas", "parameters", "responses", "requestBodies", "headers", "securitySchemes"];
+
+/// Whether an extension outside schemas is one of ours.
+pub(crate) fn is_document_extension(key: &str) -> bool {
+    [DOCUMENT, PATH_ITEM, OPERATION, WEBHOOK, PARAMETER, BODY, RESPONSE, HEADER, MEDIA, COMPONENTS]
+        .iter()
+        .any(|known| known.contains(&key))
+}
+
+/// What to write instead of a member of OpenAPI or JSON Schema from which nothing is generated.
+pub(crate) fn instead_of(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "discriminator" => "it belongs to a oneOf of the kinds; list them in one",
+        "nullable" => "give the schema a type beside it, or write a oneOf with {type: null}",
+        "readOnly" | "writeOnly" => "write one schema for requests and one for responses",
+        "prefixItems" | "contains" | "unevaluatedItems" => "write items: a oneOf of what an item may be",
+        "patternProperties" | "propertyNames" | "unevaluatedProperties" => {
+            "write additionalProperties, and the rule for names in the description"
+        }
+        "contentMediaType" => {
+            "a file in the body of a form is format: binary; of other text, say it in the description"
+        }
+        "encoding" => {
+            "remove it: fields of a form are text, and a file has the media type that the caller says"
+        }
+        "$defs" | "definitions" => "move the schemas to components/schemas",
+        "style" => {
+            "remove it: a list in a query is a=1&a=2, or with explode: false a=1,2; all else is encoded as usual"
+        }
+        "allowReserved" | "allowEmptyValue" => "remove it: a parameter is encoded as usual",
+        "callbacks" | "links" => {
+            "remove it: clients make no calls from it; a callback may become one of webhooks"
+        }
+        _ => return None,
+    })
+}
+
+/// The component that stands for a file of a form; no schema may have this name.
+pub(crate) const FILE_PART: &str = "FilePart";
+
 /// Headers that the transport sets.
-pub(crate) const OF_THE_TRANSPORT: &[&str] =
+pub(crate) const TRANSPORT_HEADERS: &[&str] =
     &["accept", "authorization", "content-type", "user-agent", "idempotency-key"];
 
 /// Operation ids that are already functions of the generated Rust client and its table.

@@ -1,8 +1,9 @@
 //! Every member of the report with its rules, as the schema states them.
 
+use anyhow::Result;
 use serde_json::Value;
 
-use crate::load::{child, text};
+use crate::document::{Document, child, text};
 use crate::model::{Member, ReportCondition};
 
 /// Keywords that are documented for a member.
@@ -21,19 +22,19 @@ const RULES: &[&str] = &[
 ];
 
 /// The members of a schema and of the schemas in it, in order.
-pub(super) fn members(schema: &Value) -> Vec<Member> {
+pub(super) fn members(document: &Document) -> Result<Vec<Member>> {
     let mut found = Vec::new();
-    collect(&mut found, schema, schema, "");
-    found
+    collect(&mut found, document, &document.root, "")?;
+    Ok(found)
 }
 
-fn collect(found: &mut Vec<Member>, root: &Value, node: &Value, at: &str) {
-    let node = resolved(root, node);
+fn collect(found: &mut Vec<Member>, document: &Document, node: &Value, at: &str) -> Result<()> {
+    let node = document.follow(node)?;
     let required: Vec<&str> =
         node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, inner) in node["properties"].as_object().into_iter().flatten() {
         let at = child(at, name);
-        let target = resolved(root, inner);
+        let target = document.follow(inner)?;
         let mut rules = rules(target);
         if required.contains(&name.as_str()) {
             rules.push("required".to_owned());
@@ -43,19 +44,20 @@ fn collect(found: &mut Vec<Member>, root: &Value, node: &Value, at: &str) {
             own => own,
         };
         found.push(Member { pointer: at.clone(), rules, meaning: meaning.to_owned() });
-        collect(found, root, target, &at);
+        collect(found, document, target, &at)?;
         if let Some(items) = target.get("items") {
             let at = format!("{at}/*");
-            let items = resolved(root, items);
+            let items = document.follow(items)?;
             let meaning = text(items, "description").to_owned();
             found.push(Member { pointer: at.clone(), rules: self::rules(items), meaning });
-            collect(found, root, items, &at);
+            collect(found, document, items, &at)?;
         }
         // An object that may be null.
-        for form in target["oneOf"].as_array().or(target["anyOf"].as_array()).into_iter().flatten() {
-            collect(found, root, form, &at);
+        for variant in target["oneOf"].as_array().or(target["anyOf"].as_array()).into_iter().flatten() {
+            collect(found, document, variant, &at)?;
         }
     }
+    Ok(())
 }
 
 fn rules(schema: &Value) -> Vec<String> {
@@ -65,27 +67,26 @@ fn rules(schema: &Value) -> Vec<String> {
 }
 
 /// The rules of a schema, and of the schemas in it, that involve several members, by title.
-pub(super) fn conditions(schema: &Value) -> Vec<ReportCondition> {
+pub(super) fn conditions(document: &Document) -> Result<Vec<ReportCondition>> {
     let mut found = Vec::new();
-    collect_conditions(&mut found, schema, schema, "");
-    found
+    collect_conditions(&mut found, document, &document.root, "")?;
+    Ok(found)
 }
 
-fn collect_conditions(found: &mut Vec<ReportCondition>, root: &Value, node: &Value, at: &str) {
-    let node = resolved(root, node);
+fn collect_conditions(
+    found: &mut Vec<ReportCondition>,
+    document: &Document,
+    node: &Value,
+    at: &str,
+) -> Result<()> {
+    let node = document.follow(node)?;
     let titles = node["allOf"].as_array().into_iter().flatten().map(|rule| text(rule, "title"));
     found.extend(titles.map(|title| ReportCondition { pointer: at.to_owned(), rule: title.to_owned() }));
     for (name, inner) in node["properties"].as_object().into_iter().flatten() {
-        collect_conditions(found, root, inner, &child(at, name));
+        collect_conditions(found, document, inner, &child(at, name))?;
     }
     if let Some(items) = node.get("items") {
-        collect_conditions(found, root, items, &format!("{at}/*"));
+        collect_conditions(found, document, items, &format!("{at}/*"))?;
     }
-}
-
-fn resolved<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
-    match node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
-        Some(pointer) => root.pointer(pointer).unwrap_or(node),
-        None => node,
-    }
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Which members of a response must be present together: `if`, `then`, `else` and `anyOf` of response schemas.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::load::Document;
+use crate::document::{Document, child};
 use crate::model::{Api, Rule};
 use crate::schema::subschemas;
 
@@ -11,24 +11,25 @@ use crate::schema::subschemas;
 pub(super) fn note_rules(api: &mut Api, document: &Document) -> Result<()> {
     for (name, schema) in api.schemas.iter_mut().filter(|(_, schema)| schema.in_response) {
         let Some(node) = document.schema(name) else { continue };
-        schema.rules = rules(name, node)?;
+        let place = document.place(&child("/components/schemas", name));
+        schema.rules = rules(node).with_context(|| place.clone())?;
         let inner = || within(node, "").into_iter().find(|(_, inner)| has_rules(inner));
         if let Some((at, _)) = (!schema.in_request).then(inner).flatten() {
             bail!(
-                "{name}{at}: nothing would check what it requires together; move it into a schema of its own"
+                "{place}{at}: nothing would check what it requires together; move it into a schema of its own"
             );
         }
     }
     Ok(())
 }
 
-fn rules(name: &str, node: &Value) -> Result<Vec<Rule>> {
+fn rules(node: &Value) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     if let Some(branches) = node["anyOf"].as_array() {
         let mut any_of = Vec::new();
         for branch in branches {
             let [one] = &required(branch)[..] else {
-                bail!("{name}: a branch of anyOf requires one member; write one for each");
+                bail!("a branch of anyOf requires one member; write one for each");
             };
             any_of.push(one.clone());
         }
@@ -42,10 +43,10 @@ fn rules(name: &str, node: &Value) -> Result<Vec<Rule>> {
         let constants: Option<Vec<_>> =
             condition["properties"].as_object().into_iter().flatten().map(constant).collect();
         let Some([(member, value)]) = constants.as_deref() else {
-            bail!("{name}: a condition compares one member with a constant string; write it so");
+            bail!("a condition compares one member with a constant string; write it so");
         };
         if required(condition) != [member.clone()] {
-            bail!("{name}: a condition holds of an object without {member}, too; require it there");
+            bail!("a condition holds of an object without {member}, too; require it there");
         }
         for needed in required(&node["then"]) {
             rules.push(Rule { when: Some((member.clone(), value.clone())), any_of: vec![needed] });

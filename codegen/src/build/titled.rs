@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::Builder;
-use crate::load::{Document, child, text};
+use crate::document::{Document, child, text};
 use crate::model::Schema;
 use crate::names;
 
@@ -21,7 +21,7 @@ pub(super) fn build(file: &str, schema: &Value) -> Result<IndexMap<String, Schem
         components.add(node, &child("/$defs", key), text(schema, "x-source"))?;
     }
     let named = components.named;
-    let document = Document(json!({"components": {"schemas": named}}));
+    let document = Document { name: file.to_owned(), root: json!({"components": {"schemas": named}}) };
     let mut builder = Builder {
         document: &document,
         schemas: IndexMap::new(),
@@ -90,13 +90,18 @@ impl Components<'_> {
                     Value::Object(properties)
                 }
                 "oneOf" => {
-                    let forms = value.as_array().into_iter().flatten().enumerate();
-                    let forms: Result<Vec<Value>> = forms
-                        .map(|(index, form)| {
-                            self.converted(form, &child(&child(at, key), &index.to_string()), source, false)
+                    let variants = value.as_array().into_iter().flatten().enumerate();
+                    let variants: Result<Vec<Value>> = variants
+                        .map(|(index, variant)| {
+                            self.converted(
+                                variant,
+                                &child(&child(at, key), &index.to_string()),
+                                source,
+                                false,
+                            )
                         })
                         .collect();
-                    Value::Array(forms?)
+                    Value::Array(variants?)
                 }
                 "items" => self.converted(value, &child(at, key), source, false)?,
                 // The words of the standard profile; another profile has others.

@@ -21,7 +21,9 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
     );
     let mut wholes = BTreeMap::new();
     for operation in &api.operations {
-        let Some((stream, last)) = operation.stream.as_ref().and_then(|s| Some((s, s.last.as_ref()?))) else {
+        let Some((stream, last)) =
+            operation.stream.as_ref().and_then(|s| Some((s, s.final_document.as_ref()?)))
+        else {
             continue;
         };
         let (Type::Ref(item), Type::Ref(whole)) = (&stream.item, &last.ty) else {
@@ -87,7 +89,7 @@ fn example(api: &Api, samples: &Samples<'_>, schema: &str, joined: &JoinedText) 
         "use {}::types::{schema};\n\nlet json = r#\"{}\"#;\n\
          let {variable}: {schema} = serde_json::from_str(json)?;\n\
          assert_eq!({variable}.{}(), \"Hello, world.\");\n# Ok::<(), serde_json::Error>(())\n",
-        api.home.rust_crate,
+        api.target.rust_crate,
         written(&inner, 0, 100),
         names::snake(&joined.name)
     );

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use super::{described, field_facts, header, origin, own_origin, type_origin};
 use crate::model::{
-    Additional, Api, Field, File, Kind, Location, Operation, Parameter, Schema, StreamMode, Type,
+    Additional, Api, Field, File, Kind, Location, Operation, Parameter, Schema, SpecEnum as _, StreamMode,
+    Type,
 };
 use crate::names;
 
@@ -99,7 +100,7 @@ fn section(api: &Api, operation: &Operation) -> String {
     }
     let statuses: Vec<String> = operation.error_statuses.iter().map(u16::to_string).collect();
     let statuses = if statuses.is_empty() { String::new() } else { format!("; {}", statuses.join(", ")) };
-    _ = writeln!(out, "- Errors: {} form{statuses}", operation.error_style.pascal().to_lowercase());
+    _ = writeln!(out, "- Errors: {} form{statuses}", operation.error_style.name());
     out.push_str(&parameter_table(operation));
     let fields = api.request_fields(operation);
     if !fields.is_empty() {

@@ -13,8 +13,8 @@ const SOURCE: &str = "spec/openapi.yaml";
 /// The files below `spec/generated`, and what the core and the gateway hold requests to.
 pub(crate) fn emit(lowered: &Lowered) -> Result<Vec<File>> {
     Ok(vec![
-        file("spec/generated/openapi-3.0.3.json", &lowered.document)?,
-        file("spec/generated/openapi-3.2.json", &lowered.newer)?,
+        file("spec/generated/openapi-3.0.3.json", &lowered.openapi_3_0)?,
+        file("spec/generated/openapi-3.2.json", &lowered.openapi_3_2)?,
         file("core/src/api/generated/requests.schema.json", &lowered.requests)?,
         file("spec/generated/dropped-keywords.json", &json!({"dropped": lowered.dropped}))?,
     ])

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{SHOWN_ROWS, client_header, origin, rows_example, shown_code};
 use crate::model::{
-    Api, Conversation, Encoding, Field, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
+    Api, Encoding, Field, File, Kind, Location, NonJsonBody, Operation, SpecEnum, StreamMode, Type,
 };
 use crate::names;
 
@@ -16,7 +16,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         "// {}\n//! The operations of the specification, one constant each.\n\n\
          pub use {};\n",
         client_header(api),
-        api.home.rust_list(&row_types(api)),
+        api.target.rust_list(&row_types(api)),
     );
     for operation in &api.operations {
         code.push_str(&row(api, operation));
@@ -31,7 +31,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     if let Some(operation) = api.operations.first() {
         let example = format!(
             "let operation = {}::operations::by_id({:?}).unwrap();\nassert_eq!(operation.path, {:?});\n",
-            api.home.rust_crate, operation.id, operation.path
+            api.target.rust_crate, operation.id, operation.path
         );
         code.push_str(&shown_code(&example, "/// "));
     }
@@ -41,7 +41,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         _ = writeln!(code, "        {:?} => Some(&{}),", operation.id, names::constant(&operation.id));
     }
     code.push_str("        _ => None,\n    }\n}\n");
-    vec![File { path: format!("{}/operations.rs", api.home.rust_api), contents: code }]
+    vec![File { path: format!("{}/operations.rs", api.target.rust_api), contents: code }]
 }
 
 /// The table as JSON, for the bindings of debug builds: rows of an API that is not theirs.
@@ -49,10 +49,10 @@ pub(crate) fn rows(api: &Api) -> Value {
     let row = |operation: &Operation| {
         let path = || operation.path_parameters();
         let query = operation.free_parameters().filter(|parameter| parameter.location == Location::Query);
-        let response = match (&operation.plain, &operation.response) {
-            (Some(Plain::Nothing), _) => json!("nothing"),
-            (Some(Plain::Text(media_type)), _) => json!({"text": media_type}),
-            (Some(Plain::Bytes(media_type)), _) => json!({"bytes": media_type}),
+        let response = match (&operation.non_json, &operation.response) {
+            (Some(NonJsonBody::Nothing), _) => json!("nothing"),
+            (Some(NonJsonBody::Text(media_type)), _) => json!({"text": media_type}),
+            (Some(NonJsonBody::Bytes(media_type)), _) => json!({"bytes": media_type}),
             (None, Some(ty)) if is_array(api, ty) => json!("array"),
             (None, _) => json!("object"),
         };
@@ -179,10 +179,10 @@ fn row(api: &Api, operation: &Operation) -> String {
         Some(StreamMode::Always) => "StreamMode::Always".to_owned(),
         Some(StreamMode::Parameter(name)) => format!("StreamMode::Parameter({name:?})"),
     };
-    let response = match (&operation.plain, &operation.response) {
-        (Some(Plain::Nothing), _) => "Nothing".to_owned(),
-        (Some(Plain::Text(media_type)), _) => format!("Text({media_type:?})"),
-        (Some(Plain::Bytes(media_type)), _) => format!("Bytes({media_type:?})"),
+    let response = match (&operation.non_json, &operation.response) {
+        (Some(NonJsonBody::Nothing), _) => "Nothing".to_owned(),
+        (Some(NonJsonBody::Text(media_type)), _) => format!("Text({media_type:?})"),
+        (Some(NonJsonBody::Bytes(media_type)), _) => format!("Bytes({media_type:?})"),
         (None, Some(ty)) if is_array(api, ty) => "Array".to_owned(),
         (None, _) => "Object".to_owned(),
     };
@@ -232,8 +232,8 @@ fn row(api: &Api, operation: &Operation) -> String {
         form = form_expression(api, operation),
         protocol = operation.protocol.pascal(),
         style = operation.error_style.pascal(),
-        models = variant("ModelKind", operation.models.map(ModelKind::pascal)),
-        conversation = variant("Conversation", operation.conversation.map(Conversation::pascal)),
+        models = variant("ModelKind", operation.models),
+        conversation = variant("Conversation", operation.conversation),
         webhook_url = operation.webhook_url,
         inference = operation.inference,
         iterable = api.iterable(operation),
@@ -250,7 +250,7 @@ fn row_example(api: &Api, operation: &Operation) -> String {
         "let operation = &{}::operations::{};\n\
          assert_eq!((operation.method.as_str(), operation.path), ({:?}, {:?}));\n\
          assert_eq!(operation.qualified_name(), {:?});\n",
-        api.home.rust_crate,
+        api.target.rust_crate,
         names::constant(&operation.id),
         operation.method.upper(),
         operation.path,
@@ -263,10 +263,10 @@ fn row_example(api: &Api, operation: &Operation) -> String {
 fn all_example(api: &Api) -> String {
     let ids: Vec<String> =
         api.operations.iter().take(SHOWN_ROWS).map(|operation| format!("{:?}", operation.id)).collect();
-    rows_example(&format!("{}::operations::ALL", api.home.rust_crate), "operation", "id", &ids)
+    rows_example(&format!("{}::operations::ALL", api.target.rust_crate), "operation", "id", &ids)
 }
 
 /// A variant, or none, as an expression.
-fn variant(of: &str, name: Option<&str>) -> String {
-    name.map_or_else(|| "None".to_owned(), |name| format!("Some({of}::{name})"))
+fn variant(of: &str, value: Option<impl SpecEnum>) -> String {
+    value.map_or_else(|| "None".to_owned(), |value| format!("Some({of}::{})", value.pascal()))
 }

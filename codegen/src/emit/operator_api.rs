@@ -11,14 +11,14 @@ use crate::model::{Api, File, Operation, Type};
 pub(crate) fn emit(api: &Api) -> Vec<File> {
     let mut files = operations::emit(api);
     files.push(File {
-        path: format!("{}/mod.rs", api.home.rust_api),
+        path: format!("{}/mod.rs", api.target.rust_api),
         contents: format!(
             "// {}\n//! The operator API: its operations, its routes, and the service that answers them.\n\n\
              pub mod operations;\npub(crate) mod routes;\n",
             header(&api.source)
         ),
     });
-    files.push(File { path: format!("{}/routes.rs", api.home.rust_api), contents: routes(api) });
+    files.push(File { path: format!("{}/routes.rs", api.target.rust_api), contents: routes(api) });
     files.push(typescript::types(api));
     files.push(File {
         path: "docs/reference/admin.md".to_owned(),

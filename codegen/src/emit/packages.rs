@@ -11,7 +11,7 @@ use crate::model::{Api, File};
 /// The files that every run writes.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
     let own = |code: &str| {
-        released(code).replace("use gatewright::types::", &format!("use {}::types::", api.home.rust_crate))
+        released(code).replace("use gatewright::types::", &format!("use {}::types::", api.target.rust_crate))
     };
     vec![
         python(api),
@@ -35,14 +35,14 @@ pub(crate) fn crate_root(api: &Api) -> Vec<File> {
 
 fn rust(api: &Api, name: &str, body: &str) -> File {
     File {
-        path: format!("{}/{name}", api.home.rust_api),
+        path: format!("{}/{name}", api.target.rust_api),
         contents: format!("// {}\n{body}", client_header(api)),
     }
 }
 
 /// Manifests, by path: each is written unless it is there.
 pub(crate) fn manifests(api: &Api) -> Vec<(String, String)> {
-    let (name, version) = (api.home.rust_crate, env!("CARGO_PKG_VERSION"));
+    let (name, version) = (api.target.rust_crate, env!("CARGO_PKG_VERSION"));
     vec![
         (
             "rust/Cargo.toml".to_owned(),
@@ -101,7 +101,7 @@ fn title(api: &Api) -> &str {
 
 /// `__init__.py`: importing the package makes its operations known.
 fn python(api: &Api) -> File {
-    let package = api.home.python_package;
+    let package = api.target.python_package;
     let title = title(api).replace('\\', "\\\\").replace('"', "'");
     let rows = json!(rows(api).to_string());
     let contents = format!(
@@ -115,13 +115,13 @@ fn python(api: &Api) -> File {
          class AsyncClient(resources.AsyncResources, gatewright.AsyncClient):\n    \"\"\"The same for asyncio.\"\"\"\n",
         header = client_header(api),
     );
-    File { path: format!("{}/__init__.py", api.home.python), contents }
+    File { path: format!("{}/__init__.py", api.target.python), contents }
 }
 
 /// `index.ts`, the same for Node.
 fn node(api: &Api) -> File {
-    let name = api.home.rust_crate;
-    let module = |name| api.home.node_module(name);
+    let name = api.target.rust_crate;
+    let module = |name| api.target.node_module(name);
     let rows = json!(rows(api).to_string());
     let title = title(api).replace("*/", "* /");
     let contents = format!(
@@ -145,5 +145,5 @@ fn node(api: &Api) -> File {
         call_site = module("CallSite"),
         options = module("ClientOptions"),
     );
-    File { path: format!("{}/index.ts", api.home.node), contents }
+    File { path: format!("{}/index.ts", api.target.node), contents }
 }

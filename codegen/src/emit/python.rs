@@ -50,7 +50,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 /// Files of a Python package that follow from the API alone: types, resources, streams.
 pub(crate) fn clients(api: &Api) -> Vec<File> {
     let client = |name: &str, body: &str| File {
-        path: format!("{}/{name}", api.home.python),
+        path: format!("{}/{name}", api.target.python),
         contents: format!("# {}\n{body}", client_header(api)),
     };
     vec![
@@ -63,7 +63,7 @@ pub(crate) fn clients(api: &Api) -> Vec<File> {
 }
 
 fn python(api: &Api, name: &str, source: &str, body: &str) -> File {
-    File { path: format!("{}/{name}", api.home.python), contents: format!("# {}\n{body}", header(source)) }
+    File { path: format!("{}/{name}", api.target.python), contents: format!("# {}\n{body}", header(source)) }
 }
 
 /// Files that the hand-written half of the package uses: exceptions, tables of the engine.

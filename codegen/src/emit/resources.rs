@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::rust::{Signature, Signatures};
 use super::{client_header, comment, origin, shown_code};
-use crate::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
+use crate::model::{Api, File, Location, NonJsonBody, Operation, Parameter, Resource, Stream, Type};
 use crate::names;
 
 pub(crate) use self::reference::describe;
@@ -35,11 +35,11 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
          //! what the answer is; the transport does what lies between.\n\n\
          use {}::{{operations, types}};\n{}",
         client_header(api),
-        api.home.rust_api_module,
+        api.target.rust_api_module,
         imports(api),
     );
     let root = api.resources();
-    if api.home.is_own_crate() {
+    if api.target.is_own_crate() {
         code.push_str("\nimpl Client {\n");
         accessors(&mut code, api, &root, "self");
     } else {
@@ -51,10 +51,10 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     for child in &root.children {
         resource(&mut code, api, signatures, child);
     }
-    if !api.home.is_own_crate() {
+    if !api.target.is_own_crate() {
         code.push_str(&chunks(api));
     }
-    vec![File { path: format!("{}/resources.rs", api.home.rust_client), contents: code }]
+    vec![File { path: format!("{}/resources.rs", api.target.rust_client), contents: code }]
 }
 
 /// What the items of streams are to the transport. Those of this crate are in `conveniences.rs` and beside it.
@@ -84,9 +84,10 @@ fn headers<'api>(node: &Resource<'api>) -> BTreeMap<&'api str, &'api Parameter> 
 
 /// What the code uses of the hand-written half.
 fn imports(api: &Api) -> String {
-    let bytes = api.operations.iter().any(|operation| matches!(operation.plain, Some(Plain::Bytes(_))));
+    let bytes =
+        api.operations.iter().any(|operation| matches!(operation.non_json, Some(NonJsonBody::Bytes(_))));
     let streams = api.operations.iter().any(|operation| operation.stream.is_some());
-    let foreign = streams && !api.home.is_own_crate();
+    let foreign = streams && !api.target.is_own_crate();
     let used = [
         ("Bytes", bytes),
         ("Chunk", foreign),
@@ -99,7 +100,7 @@ fn imports(api: &Api) -> String {
     ];
     let used = used.into_iter().filter(|(_, is_used)| *is_used);
     used.fold(String::new(), |mut code, (name, _)| {
-        _ = writeln!(code, "use {};", api.home.rust_path(name));
+        _ = writeln!(code, "use {};", api.target.rust_path(name));
         code
     })
 }
@@ -126,10 +127,10 @@ fn accessors(code: &mut String, api: &Api, parent: &Resource<'_>, client: &str) 
 
 /// The example of a resource: how a client leads to it. prefix: of the lines of the comment.
 fn way(api: &Api, node: &Resource<'_>, prefix: &str) -> String {
-    let (start, client) = if api.home.is_own_crate() {
+    let (start, client) = if api.target.is_own_crate() {
         ("client".to_owned(), String::new())
     } else {
-        let name = api.home.rust_crate;
+        let name = api.target.rust_crate;
         ("api".to_owned(), format!("let api = {name}::resources::Resources::new(&client);\n"))
     };
     let mut code = format!(
@@ -159,7 +160,7 @@ fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resour
     let mut methods: Vec<String> = headers.values().map(|header| setter(header)).collect();
     let mut stream_name = Some("stream".to_owned());
     for operation in &node.operations {
-        if operation.response.is_some() || operation.plain.is_some() {
+        if operation.response.is_some() || operation.non_json.is_some() {
             methods.push(method(api, signatures, operation));
         }
         if let Some(stream) = &operation.stream {
@@ -204,10 +205,10 @@ fn setter(header: &Parameter) -> String {
 /// The method for the answer that comes whole.
 fn method(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
     let function = &signatures[&operation.id];
-    let (answer, read) = match &operation.plain {
-        Some(Plain::Text(_)) => ("String", "text"),
-        Some(Plain::Bytes(_)) => ("Bytes", "bytes"),
-        Some(Plain::Nothing) => ("()", "nothing"),
+    let (answer, read) = match &operation.non_json {
+        Some(NonJsonBody::Text(_)) => ("String", "text"),
+        Some(NonJsonBody::Bytes(_)) => ("Bytes", "bytes"),
+        Some(NonJsonBody::Nothing) => ("()", "nothing"),
         None => (function.answer.as_str(), "value"),
     };
     let result = format!("Response<{answer}>");
@@ -301,7 +302,7 @@ fn documentation(operation: &Operation, note: &str) -> String {
 /// The example of an operation as a documentation test, which compiles. Another crate calls its client otherwise.
 fn example(api: &Api, signatures: &Signatures, operation: &Operation, streaming: Option<&str>) -> String {
     let example = reference::example(api, signatures, operation, streaming);
-    if example.is_empty() || !api.home.is_own_crate() {
+    if example.is_empty() || !api.target.is_own_crate() {
         return String::new();
     }
     let before = "```no_run\n# async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {\n";

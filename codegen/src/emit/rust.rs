@@ -20,24 +20,25 @@ use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 pub(crate) use self::signatures::{Signature, Signatures};
 pub(crate) use self::types::released;
 use super::header;
-use crate::lower::{FILE_PART, Lowered};
+use crate::lower::Lowered;
 use crate::model::{Api, File};
+use crate::vocabulary::FILE_PART;
 
 /// `types.rs` and the lists of the modules, and what the operations take and answer.
 pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signatures)> {
-    let document: openapiv3::OpenAPI =
-        serde_json::from_value(lowered.document.clone()).context("the lowered document is no OpenAPI 3.0")?;
-    let home = &api.home;
-    let tokens = Generator::new(&settings(&home.rust_path("FilePart"))).generate_tokens(&document)?;
+    let document: openapiv3::OpenAPI = serde_json::from_value(lowered.openapi_3_0.clone())
+        .context("the lowered document is no OpenAPI 3.0")?;
+    let target = &api.target;
+    let tokens = Generator::new(&settings(&target.rust_path("FilePart"))).generate_tokens(&document)?;
     let whole: syn::File = syn::parse2(tokens).context("progenitor's output does not parse")?;
     let types = types::emit(&whole, api, lowered)?;
     let signatures = signatures::signatures(&whole);
     let mut files = vec![types];
     // Another crate writes its root itself.
-    if home.is_own_crate() {
+    if target.is_own_crate() {
         files.push(oracle_client::emit(&whole));
         files.push(module(
-            home.rust_api,
+            target.rust_api,
             "What the specification says, in Rust. Nothing here is edited by hand.",
             &[
                 ("catalog", "pub"),
@@ -51,7 +52,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
             ],
         ));
         files.push(module(
-            home.rust_client,
+            target.rust_client,
             "The client's methods, as the specification lists them. Nothing here is edited by hand.",
             &[("builder", "pub(crate)"), ("resources", "pub")],
         ));

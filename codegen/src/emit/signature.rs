@@ -77,7 +77,7 @@ pub(crate) fn errors_of(api: &Api, operation: &Operation, name: impl Fn(&ErrorKi
 /// Whether the specification has a value for each required argument of an operation: one of its own, or that of an
 /// earlier call.
 pub(crate) fn has_example(api: &Api, operation: &Operation) -> bool {
-    let earlier = operation.earlier.as_ref().map(|earlier| &earlier.argument);
+    let earlier = operation.prerequisite.as_ref().map(|earlier| &earlier.argument);
     let given = |name: &String| operation.example.contains_key(name) || earlier == Some(name);
     let parameters =
         operation.parameters.iter().filter(|parameter| parameter.required && parameter.fixed.is_none());

@@ -64,8 +64,8 @@ fn stream_chunks_become_forms_by_member() {
             "notes": {"type": "object", "additionalProperties": {"type": "boolean"}},
         },
     });
-    sources.openapi.0["components"]["schemas"]["LinePart"] = open;
-    sources.openapi.0["components"]["schemas"]["Mark"]["x-assumed-kind"] = json!("dot");
+    sources.openapi.root["components"]["schemas"]["LinePart"] = open;
+    sources.openapi.root["components"]["schemas"]["Mark"]["x-assumed-kind"] = json!("dot");
     let api = build(&sources).expect("the fixture builds");
     assert_snapshot!(file(&forms::emit(&api), "forms.rs"));
 }
@@ -73,7 +73,7 @@ fn stream_chunks_become_forms_by_member() {
 #[test]
 fn joined_texts_become_rust_conveniences() {
     let mut sources = sources();
-    let schemas = &mut sources.openapi.0["components"]["schemas"];
+    let schemas = &mut sources.openapi.root["components"]["schemas"];
     schemas["Line"]["x-text"] = json!({
         "name": "words", "path": ["parts", "marks"], "type": "dot", "member": "text", "description": "All words.",
     });
@@ -131,7 +131,7 @@ fn presence_rules_of_responses_become_rows_with_paths() {
     );
     let condition = json!({"properties": {"object": {"const": "line"}}, "required": ["object"]});
     let dry = json!({"if": condition, "then": {"required": ["note"]}});
-    let mut line = sources().openapi.0["components"]["schemas"]["Line"].clone();
+    let mut line = sources().openapi.root["components"]["schemas"]["Line"].clone();
     line.as_object_mut().expect("a schema").extend(dry.as_object().expect("keywords").clone());
     let code = presences("/components/schemas/Line", line).expect("rules of an answer");
     assert!(code.contains("when: Some((\"object\", \"line\"))"), "{code}");
@@ -229,7 +229,7 @@ fn operations_of_one_path_keep_their_own_method_and_bounds() {
         serde_json::json!({"name": "limit", "in": "query", "description": "Most.", "schema": schema})
     };
     let mut sources = sources();
-    let path = &mut sources.openapi.0["paths"]["/v1/lines/{line_id}"];
+    let path = &mut sources.openapi.root["paths"]["/v1/lines/{line_id}"];
     let mut delete = path["get"].clone();
     for (operation, id, most) in [(&mut path["get"], "retrieve_line", 10), (&mut delete, "delete_line", 20)] {
         operation["operationId"] = id.into();
@@ -285,7 +285,7 @@ fn path_parameters_allow_slashes_and_colons_only_where_unambiguous() {
         "x-resource": "pens", "x-method": "retrieve", "x-protocol": "native", "x-error-style": "native",
         "parameters": [pen], "responses": {},
     }});
-    sources.openapi.0["paths"]["/v1beta/pens/{pen}"] = look_up;
+    sources.openapi.root["paths"]["/v1beta/pens/{pen}"] = look_up;
     let api = build(&sources).expect("the fixture builds");
     let code = file(&routes::emit(&api), "routes.rs");
     for parameter in [

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use crate::load::{Document, child};
+use super::Problems;
+use crate::document::{Document, child, responses};
 use crate::schema::{is_null, types, variants};
 
 /// Media types of bytes, and their prefixes.
@@ -18,29 +19,28 @@ const BYTES: &[&str] = &[
     "video/",
 ];
 
-/// Problems with the successful responses of an operation.
-pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Vec<(String, String)> {
+/// Reports problems with the successful responses of an operation.
+pub(super) fn lint_success(document: &Document, operation: &Value, at: &str, problems: &mut Problems) {
     let at = child(at, "responses");
-    let all = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
-    let successes: Vec<(&String, &Value)> = all.filter(|(status, _)| status.starts_with('2')).collect();
-    let [(status, answer)] = successes.as_slice() else {
+    let successes: Vec<(&String, &Value)> =
+        responses(operation).filter(|(status, _)| status.starts_with('2')).collect();
+    let [(status, response)] = successes.as_slice() else {
         let message = if successes.is_empty() {
-            "no answer means success; add one, such as \"200\" or \"204\"".to_owned()
+            "no 2xx response; add one, such as \"200\" or \"204\"".to_owned()
         } else {
             let statuses: Vec<&str> = successes.iter().map(|(status, _)| status.as_str()).collect();
-            format!("one answer of success is generated; keep one of {}", statuses.join(", "))
+            format!("only one 2xx response is supported; keep one of {}", statuses.join(", "))
         };
-        return vec![(at, message)];
+        return problems.report(&at, message);
     };
     let at = child(&at, status);
-    let Ok(answer) = document.follow(answer) else {
-        return vec![(at, "the reference points at nothing; correct it".to_owned())];
+    let Ok(response) = document.follow(response) else {
+        return problems.report(&at, "the reference points at nothing; correct it");
     };
     let at = child(&at, "content");
     let content: Vec<(&String, &Value)> =
-        answer.get("content").and_then(Value::as_object).into_iter().flatten().collect();
-    let mut problems = Vec::new();
-    let mut report = |at: &str, message: String| problems.push((at.to_owned(), message));
+        response.get("content").and_then(Value::as_object).into_iter().flatten().collect();
+    let mut report = |at: &str, message: String| problems.report(at, message);
     if ["204", "205"].contains(&status.as_str()) && !content.is_empty() {
         report(&at, format!("{status} has no content; remove it, or answer with 200"));
     }
@@ -62,7 +62,7 @@ pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Ve
                 report(&at, "an operation that always streams has no other answer; remove it".to_owned());
             }
             "application/json" => {
-                if !is_container(document, &schema) {
+                if container(document, &schema).is_none() {
                     report(
                         &child(&at, "schema"),
                         "JSON that is an answer is an object or an array, and never null; put the value into an object"
@@ -92,26 +92,20 @@ pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Ve
             }
         }
     }
-    problems
 }
 
 fn is_bytes(kind: &str) -> bool {
     BYTES.iter().any(|bytes| kind.starts_with(bytes))
 }
 
-/// Whether all values of a schema are objects, or all are arrays.
-fn is_container(document: &Document, schema: &Value) -> bool {
-    form(document, schema).is_some()
-}
-
 /// `object` or `array`, if a schema allows nothing else.
-fn form<'doc>(document: &'doc Document, schema: &'doc Value) -> Option<&'doc str> {
+fn container<'doc>(document: &'doc Document, schema: &'doc Value) -> Option<&'doc str> {
     let schema = document.follow(schema).ok()?;
     if schema.get("oneOf").is_some() {
-        let mut forms =
-            variants(schema).map(|variant| if is_null(variant) { None } else { form(document, variant) });
-        let first = forms.next()??;
-        return forms.all(|form| form == Some(first)).then_some(first);
+        let mut containers = variants(schema)
+            .map(|variant| if is_null(variant) { None } else { container(document, variant) });
+        let first = containers.next()??;
+        return containers.all(|container| container == Some(first)).then_some(first);
     }
     if schema.get("properties").is_some() || schema.get("allOf").is_some() {
         return (!types(schema).ok()?.1).then_some("object");

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Lint;
-use crate::load::{child, request_schema, schema_name, text};
-use crate::model::Protocol;
+use crate::document::{child, responses, schema_name, text};
+use crate::model::{Conversation, ModelKind, Protocol, SpecEnum as _};
 use crate::names;
 use crate::schema::variants;
 
@@ -14,16 +14,10 @@ const FINAL: &[&str] = &["python", "node"];
 const HELPER: &[&str] = &["own", "extends"];
 
 impl Lint<'_> {
-    /// Other attributes that determine how an operation is treated, if present.
-    pub(super) fn routing(&mut self, node: &Value, at: &str) {
-        for (key, words) in [
-            ("x-models", &["text", "embedding", "rerank", "moderation", "image", "video"][..]),
-            ("x-conversation", &["messages", "items", "blocks"]),
-        ] {
-            if node.get(key).is_some() {
-                self.one_of(node, at, key, words);
-            }
-        }
+    /// The attributes that an operation may lack, but for those of streams and helpers.
+    pub(super) fn operation_attributes(&mut self, node: &Value, at: &str) {
+        self.optional_word::<ModelKind>(node, at, "x-models");
+        self.optional_word::<Conversation>(node, at, "x-conversation");
         self.check_model_attributes(node, at);
         if node.get("x-inference").is_some_and(|name| name.as_str().is_none_or(str::is_empty)) {
             self.report(&child(at, "x-inference"), "x-inference is a name, such as `chat`; correct it");
@@ -32,8 +26,7 @@ impl Lint<'_> {
             self.report(&child(at, "x-preview"), "x-preview is true; correct it, or leave it out");
         }
         let Some(member) = node.get("x-webhook-url") else { return };
-        let body = request_schema(node);
-        let body = body.and_then(|schema| self.document.follow(schema).ok());
+        let body = self.document.request_body(node);
         let member = member.as_str().zip(body.and_then(|body| body.get("properties")));
         if member.is_none_or(|(name, all)| all.get(name).is_none()) {
             self.report(
@@ -62,10 +55,8 @@ impl Lint<'_> {
 
     /// `x-stream`, along with the streaming responses.
     pub(super) fn stream(&mut self, operation: &Value, at: &str) {
-        let streams = operation
-            .get("responses")
-            .and_then(Value::as_object)
-            .is_some_and(|all| all.values().any(|r| r.pointer("/content/text~1event-stream").is_some()));
+        let streams = responses(operation)
+            .any(|(_, response)| response.pointer("/content/text~1event-stream").is_some());
         let at = child(at, "x-stream");
         let Some(stream) = operation.get("x-stream") else {
             if streams {
@@ -94,10 +85,7 @@ impl Lint<'_> {
             );
         }
         if let Some(names) = stream.get("last_events") {
-            let kinds = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
-            let item = kinds
-                .filter_map(|(_, answer)| answer.pointer("/content/text~1event-stream/x-item-schema"))
-                .find_map(|item| self.document.follow(item).ok());
+            let item = self.document.event_schema(operation);
             let known = item.and_then(|item| item.pointer("/x-discriminator/mapping"));
             let is_known = |name: &Value| {
                 name.as_str().zip(known).is_some_and(|(name, known)| known.get(name).is_some())
@@ -121,8 +109,7 @@ impl Lint<'_> {
         }
         match (stream.get("parameter").and_then(Value::as_str), stream.get("always")) {
             (Some(name), None) => {
-                let body = request_schema(operation);
-                let body = body.and_then(|schema| self.document.follow(schema).ok());
+                let body = self.document.request_body(operation);
                 if body.is_none_or(|body| body.get("properties").and_then(|all| all.get(name)).is_none()) {
                     self.report(
                         &at,
@@ -142,16 +129,12 @@ impl Lint<'_> {
         if helpers.is_some_and(|helpers| !helpers.is_object()) {
             return self.report(&at, "x-helpers has a member for each method; correct it");
         }
-        let body = request_schema(operation);
-        let body = body.and_then(|schema| self.document.follow(schema).ok());
+        let body = self.document.request_body(operation);
         let is_member = |name: &Value| {
             let all = body.and_then(|body| body.get("properties"));
             name.as_str().zip(all).is_some_and(|(name, all)| all.get(name).is_some())
         };
-        let answers = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
-        let event = answers
-            .filter_map(|(_, answer)| answer.pointer("/content/text~1event-stream/x-item-schema"))
-            .find_map(|item| self.document.follow(item).ok());
+        let event = self.document.event_schema(operation);
         let is_event = |name: &Value| {
             let kinds = event.into_iter().flat_map(variants);
             kinds.filter_map(|kind| kind["$ref"].as_str().and_then(schema_name)).any(|kind| name == kind)
@@ -213,7 +196,7 @@ impl Lint<'_> {
     }
 
     /// `x-position` and `x-assumed-kind`, which define the meaning of omitted members in a response, and `x-accepts-type`.
-    pub(super) fn left_out(&mut self, node: &Value, at: &str) {
+    pub(super) fn member_attributes(&mut self, node: &Value, at: &str) {
         if node.get("x-position").is_some_and(|is| is != true || node["type"] != "integer") {
             self.report(&child(at, "x-position"), "x-position is true, on an integer; correct it");
         }

@@ -2,45 +2,53 @@
 
 use serde_json::Value;
 
-use crate::load::child;
+use super::Problems;
+use crate::document::child;
 
-/// Problems with the `x-ours` of a schema: it must name keywords of the same schema.
-pub(super) fn marks(node: &Value, at: &str) -> Vec<(String, String)> {
-    let Some(marks) = node.get("x-ours") else { return Vec::new() };
+/// Reports what is wrong with `x-ours`, `x-form` and `x-added` of a schema.
+pub(super) fn lint_origins(node: &Value, at: &str, problems: &mut Problems) {
+    marks(node, at, problems);
+    if let Some(wrong) = pattern_words(node) {
+        problems.report(at, wrong);
+    }
+    if let Some(wrong) = addition(node) {
+        problems.report(&child(at, "x-added"), wrong);
+    }
+}
+
+/// `x-ours` must name keywords of the same schema.
+fn marks(node: &Value, at: &str, problems: &mut Problems) {
+    let Some(marks) = node.get("x-ours") else { return };
     let at = child(at, "x-ours");
     let Some(marks) = marks.as_array() else {
-        return vec![(at, "x-ours is a list of keywords; correct it".to_owned())];
+        return problems.report(&at, "x-ours is a list of keywords; correct it");
     };
-    let names = marks.iter().map(|mark| mark.as_str().unwrap_or_default());
-    let astray = names.filter(|name| node.get(*name).is_none() || name.starts_with("x-"));
-    astray
-        .map(|name| (at.clone(), format!("x-ours names {name:?}, which is no keyword beside it; remove it")))
-        .collect()
+    for name in marks.iter().map(|mark| mark.as_str().unwrap_or_default()) {
+        if node.get(name).is_none() || name.starts_with("x-") {
+            problems.report(&at, format!("x-ours names {name:?}, which is no keyword beside it; remove it"));
+        }
+    }
 }
 
-/// Problems with the `x-added` of a schema: it must be text, and the source must not be ours.
-pub(super) fn addition(node: &Value, at: &str) -> Option<(String, String)> {
-    let added = node.get("x-added")?;
-    let wrong = if added.as_str().is_none_or(str::is_empty) {
-        "x-added is no text; say in words what is ours"
-    } else if node.get("x-source").is_some_and(|source| source == "ours") {
-        "all of it is ours by its x-source; remove x-added"
-    } else {
-        return None;
-    };
-    Some((child(at, "x-added"), wrong.to_owned()))
-}
-
-/// Problems with the `x-form` of a schema: it must describe in words what the pattern accepts.
-pub(super) fn form(node: &Value, at: &str) -> Option<(String, String)> {
+/// `x-form` must describe what the pattern accepts.
+fn pattern_words(node: &Value) -> Option<&'static str> {
     let words = node.get("x-form").map(|words| words.as_str().filter(|words| !words.is_empty()));
-    let wrong = match (node.get("pattern").is_some(), words) {
-        (true, Some(Some(_))) | (false, None) => return None,
-        (true, None) => "the pattern has no x-form; say in words what it takes, as messages will",
-        (true, Some(None)) => "x-form is no text; correct it",
-        (false, Some(_)) => "x-form stands beside no pattern; remove it",
-    };
-    Some((at.to_owned(), wrong.to_owned()))
+    match (node.get("pattern").is_some(), words) {
+        (true, Some(Some(_))) | (false, None) => None,
+        (true, None) => Some("the pattern has no x-form; say in words what it takes, as messages will"),
+        (true, Some(None)) => Some("x-form is no text; correct it"),
+        (false, Some(_)) => Some("x-form stands beside no pattern; remove it"),
+    }
+}
+
+/// `x-added` must be text, and the source must not be ours.
+fn addition(node: &Value) -> Option<&'static str> {
+    let added = node.get("x-added")?;
+    if added.as_str().is_none_or(str::is_empty) {
+        return Some("x-added is no text; say in words what is ours");
+    }
+    let is_ours = node.get("x-source").is_some_and(|source| source == "ours");
+    is_ours.then_some("all of it is ours by its x-source; remove x-added")
 }
 
 #[cfg(test)]
@@ -182,40 +190,41 @@ mod tests {
     #[test]
     fn x_ours_naming_a_missing_keyword_is_reported() {
         let node = json!({"type": "integer", "minimum": 1, "x-ours": ["minimum", "maximum"]});
-        let problems = marks(&node, "/a");
-        assert_eq!(problems.len(), 1);
-        assert_eq!(problems[0].1, "x-ours names \"maximum\", which is no keyword beside it; remove it");
-        assert_eq!(marks(&json!({"x-ours": "minimum"}), "/a").len(), 1);
+        let problems = |node: &Value| {
+            let mut problems = Problems::of("spec/openapi.yaml");
+            marks(node, "/a", &mut problems);
+            problems.found
+        };
+        let [problem] = &problems(&node)[..] else { panic!("one problem") };
+        assert_eq!(problem.message, "x-ours names \"maximum\", which is no keyword beside it; remove it");
+        assert_eq!(problems(&json!({"x-ours": "minimum"})).len(), 1);
     }
 
     #[test]
     fn x_added_is_text_and_excludes_source_ours() {
-        let wrong = |node: Value| addition(&node, "/a").map(|(place, wrong)| format!("{place}: {wrong}"));
+        let wrong = |node: Value| addition(&node);
         assert_eq!(wrong(json!({"type": "string", "x-added": "null"})), None);
         assert_eq!(
-            wrong(json!({"x-added": ["null"]})).as_deref(),
-            Some("/a/x-added: x-added is no text; say in words what is ours")
+            wrong(json!({"x-added": ["null"]})),
+            Some("x-added is no text; say in words what is ours")
         );
         assert_eq!(
-            wrong(json!({"x-source": "ours", "x-added": "null"})).as_deref(),
-            Some("/a/x-added: all of it is ours by its x-source; remove x-added")
+            wrong(json!({"x-source": "ours", "x-added": "null"})),
+            Some("all of it is ours by its x-source; remove x-added")
         );
     }
 
     #[test]
     fn pattern_requires_a_description_in_x_form() {
-        let wrong = |node: Value| form(&node, "/a").map(|(_, wrong)| wrong);
+        let wrong = |node: Value| pattern_words(&node);
         assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-form": "digits"})), None);
         assert_eq!(wrong(json!({"type": "string"})), None);
         let expected = "the pattern has no x-form; say in words what it takes, as messages will";
-        assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})).as_deref(), Some(expected));
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})), Some(expected));
         assert_eq!(
-            wrong(json!({"pattern": "^[0-9]+$", "x-form": ""})).as_deref(),
+            wrong(json!({"pattern": "^[0-9]+$", "x-form": ""})),
             Some("x-form is no text; correct it")
         );
-        assert_eq!(
-            wrong(json!({"x-form": "digits"})).as_deref(),
-            Some("x-form stands beside no pattern; remove it")
-        );
+        assert_eq!(wrong(json!({"x-form": "digits"})), Some("x-form stands beside no pattern; remove it"));
     }
 }

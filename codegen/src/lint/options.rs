@@ -2,21 +2,20 @@
 
 use std::collections::HashSet;
 
-use super::Problem;
+use super::{Problem, Problems};
 use crate::errors::Errors;
 use crate::options::references::{Reference, references};
 use crate::options::{Entry, Language, OptionKind, Options};
 
 /// Broken rules of `spec/options.json`, resolved: every option has a type and a text, its default is of that type, and
 /// the references in texts exist.
-pub(crate) fn lint_options(options: &Options, errors: &Errors) -> Vec<Problem> {
-    let mut problems = Vec::new();
+pub(super) fn lint_options(options: &Options, errors: &Errors) -> Vec<Problem> {
+    let mut problems = Problems::of("spec/options.json");
     for (scope, described) in options.scopes() {
         let mut seen = HashSet::new();
         for (index, option) in described.options.iter().enumerate() {
             let mut report = |member: &str, message: String| {
-                let place = format!("spec/options.json#/{scope}/options/{index}{member}");
-                problems.push(Problem { place, message });
+                problems.report(&format!("/{scope}/options/{index}{member}"), message);
             };
             if !seen.insert(&option.name) {
                 report("/name", format!("{} is there twice; remove one", option.name));
@@ -54,7 +53,7 @@ pub(crate) fn lint_options(options: &Options, errors: &Errors) -> Vec<Problem> {
             }
         }
     }
-    problems
+    problems.found
 }
 
 fn texts(option: &Entry) -> [(&'static str, &str); 6] {

@@ -4,8 +4,8 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::Problem;
-use crate::load::{Document, METHODS, OPENAPI, child};
+use super::{Problem, Problems};
+use crate::document::{Document, METHODS, child};
 use crate::model::Api;
 use crate::schema::subschemas;
 
@@ -20,15 +20,15 @@ const UNCHECKED: &[(&str, &str)] = &[
 const COUNTS: &[&str] = &["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
 
 /// What requests state and cannot be checked.
-pub(crate) fn lint_requests(document: &Document, api: &Api) -> Vec<Problem> {
-    let mut problems = Vec::new();
+pub(super) fn lint_requests(document: &Document, api: &Api) -> Vec<Problem> {
+    let mut problems = Problems::of(&document.name);
     for name in api.schemas.values().filter(|schema| schema.in_request).map(|schema| &schema.name) {
         // Hoisted inline objects are checked in place.
         if let Some(node) = document.schema(name) {
             check(node, &child("/components/schemas", name), &mut problems);
         }
     }
-    parameters(document.0.pointer("/components/parameters"), "/components/parameters", &mut problems);
+    parameters(document.root.pointer("/components/parameters"), "/components/parameters", &mut problems);
     for (path, item) in document.members("/paths") {
         let at = child("/paths", path);
         parameters(item.get("parameters"), &child(&at, "parameters"), &mut problems);
@@ -37,11 +37,11 @@ pub(crate) fn lint_requests(document: &Document, api: &Api) -> Vec<Problem> {
             parameters(own, &format!("{at}/{method}/parameters"), &mut problems);
         }
     }
-    problems
+    problems.found
 }
 
 /// `all`: the parameters, by name or in order.
-fn parameters(all: Option<&Value>, at: &str, problems: &mut Vec<Problem>) {
+fn parameters(all: Option<&Value>, at: &str, problems: &mut Problems) {
     let named = all.and_then(Value::as_object).into_iter().flatten();
     let named = named.map(|(name, parameter)| (child(at, name), parameter));
     let listed = all.and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -53,10 +53,8 @@ fn parameters(all: Option<&Value>, at: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check(node: &Value, at: &str, problems: &mut Vec<Problem>) {
-    let mut report = |key: &str, message: String| {
-        problems.push(Problem { place: format!("{OPENAPI}#{}", child(at, key)), message });
-    };
+fn check(node: &Value, at: &str, problems: &mut Problems) {
+    let mut report = |key: &str, message: String| problems.report(&child(at, key), message);
     for (key, way_out) in UNCHECKED {
         if node.get(key).is_some() {
             report(key, format!("nothing checks {key} in requests; {way_out}"));

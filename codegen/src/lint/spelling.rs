@@ -4,49 +4,48 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::load::{Document, METHODS, child, schema_name, text};
+use super::Problems;
+use crate::document::{Document, child, responses, schema_name, text};
 use crate::names;
 use crate::vocabulary::{CLASSES, MEMBERS, ROOT, is_taken_operation};
 
 /// Schema names that are reserved in Python and Rust.
 const SCHEMAS: &[&str] = &["False", "None", "Self", "True"];
 
-/// Problems with the names in a document.
-pub(super) fn names(document: &Document) -> Vec<(String, String)> {
-    let mut problems = Vec::new();
+/// Reports problems with the names in a document.
+pub(super) fn lint_names(document: &Document, problems: &mut Problems) {
     // Names of types, in all languages at once, and where they come from.
     let mut taken: BTreeMap<String, String> = BTreeMap::new();
     for (name, _) in document.members("/components/schemas") {
         let at = child("/components/schemas", name);
         if SCHEMAS.contains(&name.as_str()) {
-            problems.push((at.clone(), format!("`{name}` is a word of Python or Rust; rename it")));
+            problems.report(&at, format!("`{name}` is a word of Python or Rust; rename it"));
         }
         taken.insert(name.clone(), at);
     }
     for (name, _) in document.members("/components/schemas") {
         if let Some(at) = taken.get(&format!("{name}Param")) {
-            problems.push((
-                at.clone(),
-                format!("`{name}Param` is what Python calls {name} in a request; rename one"),
-            ));
+            problems
+                .report(at, format!("`{name}Param` is what Python calls {name} in a request; rename one"));
         }
     }
     let mut resources: BTreeMap<String, &str> = BTreeMap::new();
     let mut ids: Vec<&str> = Vec::new();
-    let operations: Vec<(String, &Value)> = operations(document).collect();
+    let operations: Vec<(String, &Value)> =
+        document.operations().map(|operation| (operation.pointer(), operation.node)).collect();
     for (at, operation) in &operations {
         let id = text(operation, "operationId");
         ids.push(id);
         let at_id = child(at, "operationId");
         if names::snake(id) == *id && is_taken_operation(id) {
-            problems.push((
-                at_id.clone(),
+            problems.report(
+                &at_id,
                 format!("`{id}` is taken in generated Rust; choose another, callers see x-method alone"),
-            ));
+            );
         }
         let mut claim = |name: String, what: &str| {
             if let Some(schema) = taken.get(&name) {
-                problems.push((schema.clone(), format!("`{name}` is {what}; rename the schema")));
+                problems.report(schema, format!("`{name}` is {what}; rename the schema"));
             }
         };
         claim(format!("{}Params", names::pascal(id)), "what TypeScript calls the parameters of an operation");
@@ -59,43 +58,39 @@ pub(super) fn names(document: &Document) -> Vec<(String, String)> {
         claim(format!("{class}Resource"), "what TypeScript calls a place on the client");
         let at_resource = child(at, "x-resource");
         match resources.insert(class.clone(), resource) {
-            Some(first) if first != resource => problems.push((
-                at_resource.clone(),
+            Some(first) if first != resource => problems.report(
+                &at_resource,
                 format!("`{first}` and `{resource}` become one class, {class}; rename one"),
-            )),
+            ),
             _ => {}
         }
         if CLASSES.contains(&class.as_str()) {
-            problems.push((
-                at_resource.clone(),
+            problems.report(
+                &at_resource,
                 format!("a place called {class} hides what generated code needs; rename x-resource"),
-            ));
+            );
         }
         let parts: Vec<&str> = resource.split('.').collect();
         if parts.first().is_some_and(|first| ROOT.contains(first)) {
-            problems.push((
-                at_resource.clone(),
-                format!("a client has a `{}` already; rename x-resource", parts[0]),
-            ));
+            problems
+                .report(&at_resource, format!("a client has a `{}` already; rename x-resource", parts[0]));
         }
         for (key, name) in
             parts.iter().map(|part| ("x-resource", *part)).chain([("x-method", text(operation, "x-method"))])
         {
             if MEMBERS.contains(&name) {
-                problems.push((
-                    child(at, key),
+                problems.report(
+                    &child(at, key),
                     format!("in TypeScript every place has a `{name}` already; rename {key}"),
-                ));
+                );
             }
         }
     }
-    problems.extend(streaming_twins(&operations, &ids));
-    problems
+    lint_streaming_twins(&operations, &ids, problems);
 }
 
-/// What the generated Rust adds for an operation that can stream: a function of the client, and a method.
-fn streaming_twins(operations: &[(String, &Value)], ids: &[&str]) -> Vec<(String, String)> {
-    let mut problems = Vec::new();
+/// Reports names that the generated Rust adds for an operation that can stream: a function of the client, and a method.
+fn lint_streaming_twins(operations: &[(String, &Value)], ids: &[&str], problems: &mut Problems) {
     let switched =
         operations.iter().filter(|(_, operation)| operation.pointer("/x-stream/parameter").is_some());
     for (_, streaming) in switched {
@@ -105,31 +100,21 @@ fn streaming_twins(operations: &[(String, &Value)], ids: &[&str]) -> Vec<(String
             if text(operation, "operationId") == twin && ids.contains(&twin.as_str()) {
                 let message =
                     format!("`{twin}` is the streamed form of another operation in Rust; choose another");
-                problems.push((child(at, "operationId"), message));
+                problems.report(&child(at, "operationId"), message);
             }
             if text(operation, "x-resource") == resource && text(operation, "x-method") == "stream" {
                 let message = "`stream` is the streamed form of another method here in Rust; rename x-method";
-                problems.push((child(at, "x-method"), message.to_owned()));
+                problems.report(&child(at, "x-method"), message);
             }
         }
     }
-    problems
 }
 
 /// The schema of a stream's complete document, if `final` names a method for it.
 fn document_of_stream(operation: &Value) -> Option<&str> {
     operation.pointer("/x-stream/final")?;
-    let responses = operation.get("responses")?.as_object()?;
-    let content = responses.iter().find(|(status, _)| status.starts_with('2'))?.1.get("content")?;
+    let content = responses(operation).find(|(status, _)| status.starts_with('2'))?.1.get("content")?;
     let document = content.pointer("/application~1json/schema/$ref");
     let event = content.pointer("/text~1event-stream/x-item-schema/$ref");
     schema_name(document.or(event)?.as_str()?)
-}
-
-/// All operations with their places.
-fn operations(document: &Document) -> impl Iterator<Item = (String, &Value)> {
-    document.members("/paths").flat_map(|(path, item)| {
-        let at = child("/paths", path);
-        METHODS.iter().filter_map(move |method| Some((child(&at, method), item.get(*method)?)))
-    })
 }

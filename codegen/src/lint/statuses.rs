@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Problem;
+use super::{Problem, Problems};
+use crate::document::{Document, child, operation_pointer};
 use crate::error_statuses::statuses;
-use crate::load::{Document, child};
 use crate::model::Api;
 
-/// Operations whose errors have one form but whose statuses differ from those in `errors.json`.
-pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
-    let mut problems = Vec::new();
+/// Operations whose errors have one shape but whose statuses differ from those in `errors.json`.
+pub(super) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
+    let mut problems = Problems::of(&document.name);
     for operation in &api.operations {
-        let at = child(&child("/paths", &operation.path), &operation.method.upper().to_lowercase());
+        let at = operation_pointer(&operation.path, operation.method);
         let Some(responses) =
-            document.0.pointer(&at).and_then(|node| node.get("responses")).and_then(Value::as_object)
+            document.root.pointer(&at).and_then(|node| node.get("responses")).and_then(Value::as_object)
         else {
             continue;
         };
@@ -26,10 +26,10 @@ pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
         let listed: BTreeSet<u16> = operation.error_statuses.iter().copied().collect();
         let mut report = |statuses: Vec<&u16>, what: &str| {
             if !statuses.is_empty() {
-                problems.push(Problem {
-                    place: format!("spec/openapi.yaml#{}", child(&at, "responses")),
-                    message: format!("{what}: {statuses:?}, by the codes of spec/errors.json"),
-                });
+                problems.report(
+                    &child(&at, "responses"),
+                    format!("{what}: {statuses:?}, by the codes of spec/errors.json"),
+                );
             }
         };
         report(
@@ -38,5 +38,5 @@ pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
         );
         report(listed.difference(&sent).collect(), "remove the statuses of errors that no code has here");
     }
-    problems
+    problems.found
 }

@@ -1,12 +1,15 @@
 //! Each rule reports the location and the fix.
 
+mod refusals;
+mod source_types;
+
 use serde_json::{Value, json};
 
-use super::lint;
+use super::type_names::type_names;
+use super::{lint, lint_errors, lint_nulls, lint_statuses};
 use crate::build::build;
+use crate::document::Document;
 use crate::fixture::{edited, sources};
-use crate::lint::{lint_errors, lint_nulls, lint_statuses};
-use crate::load::Document;
 
 /// The only problem after an edit of the fixture.
 fn problem(pointer: &str, value: Value) -> String {
@@ -32,7 +35,7 @@ fn text_operation_requires_x_models_and_x_inference() {
     ] {
         let mut edited = sources();
         let operation =
-            edited.openapi.0.pointer_mut(at).and_then(Value::as_object_mut).expect("an operation");
+            edited.openapi.root.pointer_mut(at).and_then(Value::as_object_mut).expect("an operation");
         operation.shift_remove(key);
         let problems = lint(&edited.openapi);
         let [problem] = problems.as_slice() else { panic!("{problems:#?}") };
@@ -102,7 +105,7 @@ fn duplicate_client_method_is_reported() {
 #[test]
 fn method_named_like_a_resource_is_reported() {
     let mut edited = edited("/paths/~1v1~1lines/post/x-resource", json!("paper"));
-    edited.openapi.0["paths"]["/v1/lines"]["post"]["x-method"] = json!("lines");
+    edited.openapi.root["paths"]["/v1/lines"]["post"]["x-method"] = json!("lines");
     let problems = lint(&edited.openapi);
     assert_eq!(problems[0].message, "`paper.lines` is a method and a resource; rename one");
 }
@@ -269,8 +272,8 @@ fn any_of_used_as_a_union_is_reported() {
 
 #[test]
 fn duplicate_yaml_key_is_an_error() {
-    let error = Document::parse("a: 1\na: 2\n").expect_err("two values of one key");
-    assert!(error.to_string().contains("duplicate entry with key \"a\""), "{error}");
+    let error = Document::parse("a.yaml", "a: 1\na: 2\n").expect_err("two values of one key");
+    assert!(format!("{error:#}").contains("duplicate entry with key \"a\""), "{error}");
 }
 
 #[test]
@@ -400,7 +403,7 @@ fn operation_must_list_exactly_its_error_statuses() {
     // 7 rule 4. A status that no code has replaces one that a code has.
     let teapot = json!({"description": "An error."});
     let mut edited = edited("/paths/~1v1~1lines/post/responses/500", Value::Null);
-    edited.openapi.0["paths"]["/v1/lines"]["post"]["responses"]["418"] = teapot;
+    edited.openapi.root["paths"]["/v1/lines"]["post"]["responses"]["418"] = teapot;
     let api = build(&edited).expect("the fixture builds");
     let problems = lint_statuses(&edited.openapi, &api);
     assert!(
@@ -423,7 +426,7 @@ fn default_error_response_covers_every_status() {
         api.operations[0].error_statuses.iter().copied().collect::<std::collections::BTreeSet<_>>()
     };
     let mut edited = sources();
-    let responses = edited.openapi.0.pointer_mut("/paths/~1v1~1lines/post/responses");
+    let responses = edited.openapi.root.pointer_mut("/paths/~1v1~1lines/post/responses");
     let responses = responses.and_then(Value::as_object_mut).expect("responses");
     responses.retain(|status, _| status.starts_with('2') || status == "default");
     assert_eq!(listed(edited), listed(sources()));
@@ -466,7 +469,7 @@ fn inline_type_may_not_take_the_name_of_another() {
     let inline = json!({"type": "object", "properties": {"text": {"type": "string"}}});
     let answer = json!({"200": {"description": "It.", "content": {"application/json": {"schema": inline}}}});
     let mut sources = edited(at, answer);
-    sources.openapi.0["components"]["schemas"]["RetrieveLineResponse"] =
+    sources.openapi.root["components"]["schemas"]["RetrieveLineResponse"] =
         json!({"description": "A line.", "x-source": "ours", "type": "object"});
     let problems = lint(&sources.openapi);
     assert_eq!(
@@ -484,4 +487,27 @@ fn security_names_a_scheme() {
         problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
         ["token names no scheme; add it to components/securitySchemes"]
     );
+}
+
+#[test]
+fn every_type_of_the_model_has_a_name_that_is_checked() {
+    let inline = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    let mut edited = edited(
+        "/components/schemas/Union",
+        json!({
+            "description": "Either.",
+            "x-source": "ours",
+            "oneOf": [inline, {"type": "array", "items": inline}],
+        }),
+    );
+    edited.openapi.root["webhooks"] = json!({"line.dried": {"post": {
+        "operationId": "line_dried",
+        "requestBody": {"content": {"application/json": {"schema": inline}}},
+    }}});
+    for sources in [sources(), edited] {
+        let names = type_names(&sources.openapi);
+        for name in build(&sources).expect("it builds").schemas.keys() {
+            assert!(names.iter().any(|(known, _)| known == name), "{name} is not among {names:?}");
+        }
+    }
 }

@@ -1,53 +1,58 @@
-//! Open unions are open for every validator: their last form is that of unknown kinds. If one of the
-//! forms is itself an open union, that one has this form, for both.
+//! Open unions are open for every validator: their last variant is that of unknown kinds. If one of the
+//! variants is itself an open union, that one has this variant, for both.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::load::{Document, child, schema_name};
+use super::Problems;
+use crate::document::{Document, child, schema_name};
 use crate::schema::variants;
 
-/// Problems with an open union's forms: an unknown kind must fit exactly one.
-pub(super) fn unknown_kinds(document: &Document, node: &Value, at: &str) -> Option<(String, String)> {
+/// Reports an open union of whose variants an unknown kind does not fit exactly one.
+pub(super) fn lint_unknown_kinds(document: &Document, node: &Value, at: &str, problems: &mut Problems) {
+    if let Some(message) = misfit(document, node) {
+        problems.report(&child(at, "oneOf"), message);
+    }
+}
+
+/// What is wrong with the variants of an open union.
+fn misfit(document: &Document, node: &Value) -> Option<String> {
     let property = discriminator(node)?;
-    let forms = node.get("oneOf").and_then(Value::as_array)?;
-    let report = |message: String| Some((child(at, "oneOf"), message));
-    let open_forms: Vec<&str> = variants(node)
+    let all = node.get("oneOf").and_then(Value::as_array)?;
+    let open_variants: Vec<&str> = variants(node)
         .filter(|variant| document.follow(variant).is_ok_and(is_open))
         .filter_map(|variant| variant.get("$ref").and_then(Value::as_str).and_then(schema_name))
         .collect();
-    let deeper = |form: &Value| {
-        let form = document.follow(form).unwrap_or(form);
-        is_open(form) && variants(form).any(|inner| document.follow(inner).is_ok_and(is_open))
+    let deeper = |variant: &Value| {
+        let variant = document.follow(variant).unwrap_or(variant);
+        is_open(variant) && variants(variant).any(|inner| document.follow(inner).is_ok_and(is_open))
     };
     if variants(node).any(deeper) {
-        return report(
-            "an open union holds an open union that holds one; two levels are generated".to_owned(),
-        );
+        return Some("an open union holds an open union that holds one; two levels are generated".to_owned());
     }
-    let others: Vec<&Value> = forms.iter().filter(|variant| variant.get("$ref").is_none()).collect();
-    match (open_forms.as_slice(), others.as_slice()) {
+    let others: Vec<&Value> = all.iter().filter(|variant| variant.get("$ref").is_none()).collect();
+    match (open_variants.as_slice(), others.as_slice()) {
         ([], _) => {}
         ([_], []) => return None,
         ([inner], _) => {
-            return report(format!(
+            return Some(format!(
                 "unknown kinds fit {inner}, which is open too; remove the form without a $ref"
             ));
         }
         (several, _) => {
-            return report(format!(
+            return Some(format!(
                 "unknown kinds fit each of {}; keep one of them open, and close the others",
                 several.join(", ")
             ));
         }
     }
     let mut known = kinds(document, node, property);
-    // The known kinds of the unions that contain it: for them it is the form of unknown kinds.
+    // The known kinds of the unions that contain it: for them it is the variant of unknown kinds.
     for (_, outer) in document.members("/components/schemas").filter(|(_, outer)| is_open(outer)) {
-        let is_form =
-            variants(outer).any(|form| document.follow(form).is_ok_and(|form| std::ptr::eq(form, node)));
-        if is_form && discriminator(outer) == Some(property) {
+        let is_variant = variants(outer)
+            .any(|variant| document.follow(variant).is_ok_and(|variant| std::ptr::eq(variant, node)));
+        if is_variant && discriminator(outer) == Some(property) {
             known.extend(kinds(document, outer, property));
         }
     }
@@ -62,7 +67,7 @@ pub(super) fn unknown_kinds(document: &Document, node: &Value, at: &str) -> Opti
         return None;
     }
     let known: Vec<String> = known.into_iter().collect();
-    report(format!(
+    Some(format!(
         "a variant of an open union is a $ref, but for the last, the form of unknown kinds; make that {{type: object, \
          required: [{property}], properties: {{{property}: {{type: string, not: {{enum: [{}]}}}}}}}}",
         known.join(", ")
@@ -77,15 +82,15 @@ fn discriminator(node: &Value) -> Option<&str> {
     node.pointer("/x-discriminator/propertyName").and_then(Value::as_str)
 }
 
-/// The known kinds of a union, including those of unions among its forms.
+/// The known kinds of a union, including those of unions among its variants.
 fn kinds(document: &Document, node: &Value, property: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for variant in variants(node) {
         let Ok(target) = document.follow(variant) else { continue };
         if target.get("oneOf").is_some() {
-            // Its own forms only: a third level is rejected where that one is checked.
+            // Its own variants only: a third level is rejected where that one is checked.
             let inner = variants(target).filter_map(|variant| document.follow(variant).ok());
-            found.extend(inner.filter_map(|form| kind(form, property)));
+            found.extend(inner.filter_map(|variant| kind(variant, property)));
         } else if let Some(kind) = kind(target, property) {
             found.insert(kind);
         }

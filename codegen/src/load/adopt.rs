@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::child;
-use crate::vocabulary::SCHEMA_KEYWORDS;
+use crate::document::child;
+use crate::vocabulary::{SCHEMA_KEYWORDS, is_document_extension};
 
 /// `x-source` of everything in a specification that is its own source.
 const THEIRS: &str = "theirs";
@@ -133,35 +133,14 @@ fn leave_out(members: &mut Map<String, Value>, at: &str, notes: &mut Notes) {
                 "clients have no method for it"
             }
             "encoding" => "fields of a form are text, and a file has the media type that the caller says",
-            _ if is_foreign(key, OF_DOCUMENTS) => "an extension that says nothing to this generator",
+            _ if key.starts_with("x-") && !is_document_extension(key) => {
+                "an extension that says nothing to this generator"
+            }
             _ => return true,
         };
         notes.add(&child(at, key), format!("`{key}` is left out: {why}"));
         false
     });
-}
-
-/// The extensions of ours outside schemas.
-const OF_DOCUMENTS: &[&str] = &[
-    "x-conversation",
-    "x-error-style",
-    "x-example-from",
-    "x-inference",
-    "x-item-schema",
-    "x-method",
-    "x-models",
-    "x-preview",
-    "x-protocol",
-    "x-resource",
-    "x-slashes",
-    "x-source",
-    "x-stream",
-    "x-webhook-url",
-];
-
-/// Whether a key is an extension that is not one of ours.
-fn is_foreign(key: &str, ours: &[&str]) -> bool {
-    key.starts_with("x-") && !ours.contains(&key)
 }
 
 /// A schema and those in it.
@@ -186,7 +165,7 @@ fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
                 format!("`{key}` makes the member optional in both directions")
             }
             _ if ANNOTATIONS.contains(&key.as_str()) => return false,
-            _ if is_foreign(key, SCHEMA_KEYWORDS) => {
+            _ if key.starts_with("x-") && !SCHEMA_KEYWORDS.contains(&key.as_str()) => {
                 format!("`{key}` is left out: an extension that says nothing to this generator")
             }
             _ => return true,

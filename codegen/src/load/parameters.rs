@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{MAX_REFERENCES, METHODS};
+use crate::document::{MAX_REFERENCES, METHODS, schema_name};
 
 /// How each place is encoded if a document says nothing, which is also how clients encode it.
 const USUAL_STYLES: &[(&str, &str)] = &[("path", "simple"), ("header", "simple"), ("query", "form")];
@@ -59,7 +59,7 @@ fn one(parameter: &mut Value, schemas: &Value) {
 /// Writes the target of a reference in its place, and leaves null out: what is null is not sent.
 fn in_place(schema: &mut Value, schemas: &Value) {
     for _ in 0..MAX_REFERENCES {
-        let reference = schema.get("$ref").and_then(Value::as_str).and_then(super::schema_name);
+        let reference = schema.get("$ref").and_then(Value::as_str).and_then(schema_name);
         let Some(target) = reference.and_then(|name| schemas.get(name)).and_then(Value::as_object) else {
             break;
         };

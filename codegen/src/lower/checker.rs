@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::super::load::child;
+use super::super::document::child;
 use super::super::model::checker::{
     Checker, Condition, Form, Format, Is, ListForm, ObjectForm, Test, ValueForm, WordsForm,
 };

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use crate::load::{Document, text};
-use crate::model::{Api, Location, Operation};
+use crate::document::{Document, text};
+use crate::model::{Api, Location, Operation, SpecEnum as _};
 use crate::names;
 use crate::schema::{CHECKED_FORMATS, variants};
 
@@ -45,8 +45,8 @@ pub(super) fn requests(document: &Document, api: &Api) -> Result<Value> {
 
 /// The schema of a parameter, on the operation or on its path item.
 fn parameter_schema(document: &Document, operation: &Operation, name: &str) -> Value {
-    let item = &document.0["paths"][&operation.path];
-    let own = item.get(operation.method.upper().to_lowercase()).and_then(|node| node.get("parameters"));
+    let item = &document.root["paths"][&operation.path];
+    let own = item.get(operation.method.name()).and_then(|node| node.get("parameters"));
     let all = own.into_iter().chain(item.get("parameters")).filter_map(Value::as_array).flatten();
     all.filter_map(|parameter| document.follow(parameter).ok())
         .find(|parameter| text(parameter, "name") == name)
@@ -117,12 +117,12 @@ fn add_spellings(schema: &mut Map<String, Value>) {
 }
 
 /// The described variants of an open union; a nested union is replaced by its variants.
-fn forms<'doc>(node: &'doc Value, document: &'doc Document) -> Result<Vec<&'doc Value>> {
+fn described<'doc>(node: &'doc Value, document: &'doc Document) -> Result<Vec<&'doc Value>> {
     let mut found = Vec::new();
     for variant in variants(node) {
         let target = document.follow(variant)?;
         if target.get("x-open-union") == Some(&Value::Bool(true)) {
-            found.extend(forms(target, document)?);
+            found.extend(described(target, document)?);
         } else {
             found.push(variant);
         }
@@ -141,7 +141,7 @@ fn open_union(node: &Value, document: &Document) -> Result<Map<String, Value>> {
     let mut conditions = Vec::new();
     let mut always_there = true;
     let mut constants = BTreeSet::new();
-    for variant in forms(node, document)? {
+    for variant in described(node, document)? {
         let target = document.follow(variant)?;
         let discriminator = &target["properties"][property];
         let values: Vec<Value> = match (discriminator.get("const"), discriminator.get("enum")) {

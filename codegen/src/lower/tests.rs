@@ -14,7 +14,7 @@ fn lowered(sources: &Sources) -> Lowered {
 
 /// A lowered schema of the fixture.
 fn schema(name: &str) -> Value {
-    lowered(&sources()).document["components"]["schemas"][name].clone()
+    lowered(&sources()).openapi_3_0["components"]["schemas"][name].clone()
 }
 
 fn record(dropped: &[Dropped], pointer: &str, keyword: &str) -> Option<EnforcedBy> {
@@ -36,8 +36,8 @@ fn null_beside_a_reference_becomes_nullable() {
 
 #[test]
 fn ranges_and_defaults_are_dropped_and_recorded() {
-    let Lowered { document, dropped, .. } = lowered(&sources());
-    let weight = &document["components"]["schemas"]["LineRequest"]["properties"]["weight"];
+    let Lowered { openapi_3_0, dropped, .. } = lowered(&sources());
+    let weight = &openapi_3_0["components"]["schemas"]["LineRequest"]["properties"]["weight"];
     assert_eq!(weight, &json!({"type": "number", "nullable": true, "description": "Thickness."}));
     let at = "/components/schemas/LineRequest/properties/weight";
     assert_eq!(record(&dropped, at, "minimum"), Some(EnforcedBy::Limits));
@@ -61,8 +61,8 @@ fn request_constant_becomes_a_defaulted_one_value_enum() {
 
 #[test]
 fn response_constant_becomes_any_string() {
-    let Lowered { document, dropped, .. } = lowered(&sources());
-    let object = &document["components"]["schemas"]["Line"]["properties"]["object"];
+    let Lowered { openapi_3_0, dropped, .. } = lowered(&sources());
+    let object = &openapi_3_0["components"]["schemas"]["Line"]["properties"]["object"];
     assert_eq!(object, &json!({"type": "string", "description": "Kind of the record."}));
     assert_eq!(
         record(&dropped, "/components/schemas/Line/properties/object", "const"),
@@ -72,8 +72,8 @@ fn response_constant_becomes_any_string() {
 
 #[test]
 fn open_enum_becomes_its_own_string_type() {
-    let Lowered { document, open_enums, .. } = lowered(&sources());
-    let schemas = &document["components"]["schemas"];
+    let Lowered { openapi_3_0, open_enums, .. } = lowered(&sources());
+    let schemas = &openapi_3_0["components"]["schemas"];
     let reference = json!([{"$ref": "#/components/schemas/LineRequestInk"}]);
     assert_eq!(
         schemas["LineRequest"]["properties"]["ink"],
@@ -95,7 +95,7 @@ fn open_union_becomes_one_object_with_all_members() {
 #[test]
 fn members_with_conflicting_types_become_any_value() {
     let sources = edited("/components/schemas/Dot/properties/length", json!({"type": "boolean"}));
-    let length = &lowered(&sources).document["components"]["schemas"]["Mark"]["properties"]["length"];
+    let length = &lowered(&sources).openapi_3_0["components"]["schemas"]["Mark"]["properties"]["length"];
     assert_eq!(length.get("type"), None);
 }
 
@@ -103,8 +103,8 @@ fn members_with_conflicting_types_become_any_value() {
 fn conflicting_object_members_are_merged() {
     let place = |name: &str| json!({"$ref": format!("#/components/schemas/{name}"), "description": "Where."});
     let mut sources = edited("/components/schemas/Dot/properties/place", place("Line"));
-    sources.openapi.0["components"]["schemas"]["Dash"]["properties"]["place"] = place("Failure");
-    let schemas = &lowered(&sources).document["components"]["schemas"];
+    sources.openapi.root["components"]["schemas"]["Dash"]["properties"]["place"] = place("Failure");
+    let schemas = &lowered(&sources).openapi_3_0["components"]["schemas"];
     let merged = &schemas["MarkPlace"]["properties"];
     assert!(merged.get("object").is_some() && merged.get("message").is_some(), "{schemas:#}");
     let api = build(&sources).expect("it builds");
@@ -119,16 +119,16 @@ fn conflicting_object_members_are_merged() {
 fn conflicting_string_members_stay_strings() {
     let open = json!({"type": ["string", "null"], "x-extensible-enum": ["a"]});
     let mut sources = edited("/components/schemas/Dot/properties/colour", open);
-    sources.openapi.0["components"]["schemas"]["Dash"]["properties"]["colour"] = json!({"type": "string"});
-    let colour = &lowered(&sources).document["components"]["schemas"]["Mark"]["properties"]["colour"];
+    sources.openapi.root["components"]["schemas"]["Dash"]["properties"]["colour"] = json!({"type": "string"});
+    let colour = &lowered(&sources).openapi_3_0["components"]["schemas"]["Mark"]["properties"]["colour"];
     assert_eq!((&colour["type"], &colour["nullable"]), (&json!("string"), &json!(true)));
 }
 
 #[test]
 fn unknown_members_are_retained_even_in_closed_responses() {
-    let Lowered { document, dropped, .. } = lowered(&sources());
-    assert_eq!(document["components"]["schemas"]["Line"]["additionalProperties"], json!({}));
-    assert_eq!(document["components"]["schemas"]["LinePart"]["additionalProperties"], json!({}));
+    let Lowered { openapi_3_0, dropped, .. } = lowered(&sources());
+    assert_eq!(openapi_3_0["components"]["schemas"]["Line"]["additionalProperties"], json!({}));
+    assert_eq!(openapi_3_0["components"]["schemas"]["LinePart"]["additionalProperties"], json!({}));
     assert_eq!(
         record(&dropped, "/components/schemas/LinePart", "additionalProperties"),
         Some(EnforcedBy::Lenient)
@@ -137,9 +137,9 @@ fn unknown_members_are_retained_even_in_closed_responses() {
 
 #[test]
 fn stream_becomes_its_own_operation_under_a_double_slash() {
-    let document = lowered(&sources()).document;
-    let json_form = &document["paths"]["/v1/lines"]["post"];
-    let stream_form = &document["paths"]["//v1/lines"]["post"];
+    let openapi_3_0 = lowered(&sources()).openapi_3_0;
+    let json_form = &openapi_3_0["paths"]["/v1/lines"]["post"];
+    let stream_form = &openapi_3_0["paths"]["//v1/lines"]["post"];
     assert_eq!(json_form["operationId"], "create_line");
     assert_eq!(stream_form["operationId"], "create_line_stream");
     assert!(json_form["responses"]["2XX"]["content"].get("text/event-stream").is_none());
@@ -148,15 +148,15 @@ fn stream_becomes_its_own_operation_under_a_double_slash() {
 
 #[test]
 fn only_success_responses_are_lowered() {
-    let document = lowered(&sources()).document;
-    let answers = document["paths"]["/v1/lines"]["post"]["responses"].as_object().expect("an object");
+    let openapi_3_0 = lowered(&sources()).openapi_3_0;
+    let answers = openapi_3_0["paths"]["/v1/lines"]["post"]["responses"].as_object().expect("an object");
     assert_eq!(answers.keys().collect::<Vec<_>>(), ["2XX"]);
 }
 
 #[test]
 fn fixed_parameter_is_left_to_the_transport() {
-    let Lowered { document, dropped, .. } = lowered(&sources());
-    let parameters = &document["paths"]["/v1beta/pens/{pen}:streamWrite"]["post"]["parameters"];
+    let Lowered { openapi_3_0, dropped, .. } = lowered(&sources());
+    let parameters = &openapi_3_0["paths"]["/v1beta/pens/{pen}:streamWrite"]["post"]["parameters"];
     assert_eq!(parameters.as_array().map(Vec::len), Some(1));
     let at = "/paths/~1v1beta~1pens~1{pen}:streamWrite/post/parameters/alt/schema";
     assert_eq!(record(&dropped, at, "const"), Some(EnforcedBy::Transport));
@@ -165,8 +165,8 @@ fn fixed_parameter_is_left_to_the_transport() {
 #[test]
 fn conditions_are_dropped_and_recorded() {
     let sources = edited("/components/schemas/LineRequest/if", json!({"required": ["ink"]}));
-    let Lowered { document, dropped, .. } = lowered(&sources);
-    assert!(document["components"]["schemas"]["LineRequest"].get("if").is_none());
+    let Lowered { openapi_3_0, dropped, .. } = lowered(&sources);
+    assert!(openapi_3_0["components"]["schemas"]["LineRequest"].get("if").is_none());
     assert_eq!(record(&dropped, "/components/schemas/LineRequest", "if"), Some(EnforcedBy::Limits));
 }
 
@@ -174,9 +174,9 @@ fn conditions_are_dropped_and_recorded() {
 fn conditions_within_all_of_are_recorded() {
     let condition = json!([{"if": {"required": ["ink"]}, "then": {"required": ["weight"]}}]);
     let sources = edited("/components/schemas/LineRequest/allOf", condition);
-    let Lowered { document, dropped, .. } = lowered(&sources);
-    assert!(document["components"]["schemas"]["LineRequest"].get("allOf").is_none());
-    assert!(document["components"]["schemas"]["LineRequest"]["properties"].get("ink").is_some());
+    let Lowered { openapi_3_0, dropped, .. } = lowered(&sources);
+    assert!(openapi_3_0["components"]["schemas"]["LineRequest"].get("allOf").is_none());
+    assert!(openapi_3_0["components"]["schemas"]["LineRequest"]["properties"].get("ink").is_some());
     assert_eq!(record(&dropped, "/components/schemas/LineRequest", "allOf"), Some(EnforcedBy::Limits));
 }
 
@@ -187,7 +187,7 @@ fn unsupported_keyword_is_an_error() {
     let error = lower(&sources.openapi, &api).expect_err("propertyNames is not lowered");
     assert_eq!(
         error.to_string(),
-        "/components/schemas/Note: keyword `propertyNames` cannot be lowered; teach lower.rs what becomes of it"
+        "spec/openapi.yaml#/components/schemas/Note: keyword `propertyNames` cannot be lowered; teach lower.rs what becomes of it"
     );
 }
 

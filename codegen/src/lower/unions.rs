@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
-use super::{EnforcedBy, Lowering, SchemaContext, UnionPlace, open_values};
-use crate::load::text;
+use super::{Lowering, SchemaContext, UnionPlace, open_values};
+use crate::document::text;
 use crate::names;
 use crate::schema::{is_null, merge_all_of, types, variants};
 
@@ -26,15 +26,15 @@ impl Lowering<'_> {
         let mut variants = Vec::new();
         // Counted without null, like the names of the model.
         for (index, variant) in all.iter().filter(|variant| !is_null(variant)).enumerate() {
-            let name = names::form(&place.name, index);
-            let is_union = all.iter().filter(|form| !is_null(form)).count() > 1;
+            let name = names::union_variant(&place.name, index);
+            let is_union = all.iter().filter(|variant| !is_null(variant)).count() > 1;
             let union = if is_union { UnionPlace::Variant } else { UnionPlace::Outside };
             let inner = SchemaContext { union, ..SchemaContext::new(name, place.request) };
             let at = format!(
                 "{at}/oneOf/{}",
-                all.iter().position(|form| std::ptr::eq(form, variant)).unwrap_or(index)
+                all.iter().position(|known| std::ptr::eq(known, variant)).unwrap_or(index)
             );
-            // Strings of an open enum among other forms: the form distinguishes them, so any string.
+            // Strings of an open enum among other variants: the type distinguishes them, so any string.
             let variant = if open_values(variant).is_some() { &json!({"type": "string"}) } else { variant };
             variants.push(self.schema(variant, &at, &inner)?);
         }
@@ -71,9 +71,8 @@ impl Lowering<'_> {
             });
         }
         for keyword in ["x-discriminator", "oneOf"] {
-            let enforced_by = if place.request { EnforcedBy::Limits } else { EnforcedBy::Lenient };
             if let Some(value) = node.get(keyword) {
-                self.drop(at, keyword, value, enforced_by);
+                self.drop(at, keyword, value, place.enforcer());
             }
         }
         // A constant of one variant is not one of the union.
@@ -97,7 +96,7 @@ impl Lowering<'_> {
     /// One schema for a member that two variants have: the same, any string, an object with the members of both, or any
     /// value.
     fn unify(&self, one: &Value, other: &Value) -> Value {
-        if form(one) == form(other) {
+        if essence(one) == essence(other) {
             return one.clone();
         }
         let description = text(one, "description");
@@ -133,8 +132,8 @@ impl Lowering<'_> {
     }
 }
 
-/// A schema without what does not change its form.
-fn form(node: &Value) -> Value {
+/// A schema without what does not change its type.
+fn essence(node: &Value) -> Value {
     let mut node = node.clone();
     if let Some(members) = node.as_object_mut() {
         for key in

@@ -1,4 +1,4 @@
-//! What decides that a document follows a JSON Schema, from its bytes and in one pass; see `lower/checker.rs`.
+//! The validator that is generated from a JSON Schema: it reads the bytes of a document once; see `lower/checker.rs`.
 
 use indexmap::IndexMap;
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::spec_enum::{SpecEnum, spec_enum};
 use super::types::{Constraints, Type};
 
 /// One operation: a method on a path.
@@ -20,14 +21,14 @@ pub(crate) struct Operation {
     pub is_form: bool,
     /// The JSON response; `None` for an operation that always streams, or has another response.
     pub response: Option<Type>,
-    /// The response, if it is something other than JSON.
-    pub plain: Option<Plain>,
+    /// The body of the response, if it is something other than JSON.
+    pub non_json: Option<NonJsonBody>,
     pub stream: Option<Stream>,
     pub protocol: Protocol,
     pub error_style: ErrorStyle,
     /// Kind of the models that it serves.
     pub models: Option<ModelKind>,
-    /// The form of the conversation in its body.
+    /// How its body holds the conversation.
     pub conversation: Option<Conversation>,
     /// Member of the body with the URL for notifications.
     pub webhook_url: Option<String>,
@@ -47,7 +48,7 @@ pub(crate) struct Operation {
     /// Arguments of an example call for the documentation, by wire name; empty if the specification has none.
     pub example: serde_json::Map<String, Value>,
     /// `x-example-from` of a parameter: the earlier call whose answer the example takes it from.
-    pub earlier: Option<PrerequisiteCall>,
+    pub prerequisite: Option<PrerequisiteCall>,
     /// `x-helpers`: methods of the clients that are built on this one.
     pub helpers: Vec<Helper>,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Helper {
     /// snake_case: `run_tools`.
     #[serde(skip)]
     pub name: String,
-    /// Members of the body that it takes in a form of its own.
+    /// Members of the body that it takes in another type.
     #[serde(default)]
     pub own: Vec<String>,
     /// The kind of event that it delivers with additional members.
@@ -115,9 +116,9 @@ impl Operation {
     }
 }
 
-/// A response other than JSON.
+/// The body of a response that is something other than JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Plain {
+pub(crate) enum NonJsonBody {
     /// No body: 204.
     Nothing,
     /// Text of this media type.
@@ -126,48 +127,21 @@ pub(crate) enum Plain {
     Bytes(String),
 }
 
-impl Plain {
-    /// The content of a media type other than JSON and events: `text/…` is text, any other is bytes.
-    pub(crate) fn of_media_type(media_type: &str) -> Self {
-        if media_type.starts_with("text/") {
-            Self::Text(media_type.to_owned())
-        } else {
-            Self::Bytes(media_type.to_owned())
-        }
+spec_enum! {
+    /// HTTP methods the specification may use.
+    HttpMethod {
+        Get = "get",
+        Post = "post",
+        Put = "put",
+        Patch = "patch",
+        Delete = "delete",
     }
-}
-
-/// HTTP methods the specification may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum HttpMethod {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
 }
 
 impl HttpMethod {
-    /// `"GET"`.
-    pub(crate) fn upper(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    /// `"Get"`, the variant's name in generated enums.
-    pub(crate) fn pascal(self) -> &'static str {
-        match self {
-            Self::Get => "Get",
-            Self::Post => "Post",
-            Self::Put => "Put",
-            Self::Patch => "Patch",
-            Self::Delete => "Delete",
-        }
+    /// `GET`.
+    pub(crate) fn upper(self) -> String {
+        self.name().to_uppercase()
     }
 }
 
@@ -219,7 +193,7 @@ pub(crate) struct Stream {
     /// Names of the events that end the stream.
     pub last_events: Vec<String>,
     /// The method that reads the stream to its end and returns the whole document.
-    pub last: Option<FinalDocument>,
+    pub final_document: Option<FinalDocument>,
 }
 
 /// The whole document that a stream's events add up to.
@@ -239,29 +213,20 @@ pub(crate) enum StreamMode {
     Parameter(String),
 }
 
-/// `x-protocol`: the family of request and response forms called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Protocol {
-    Chat,
-    Responses,
-    Messages,
-    Native,
-    Plain,
-    Media,
-    Models,
+spec_enum! {
+    /// `x-protocol`: the family of requests and responses.
+    Protocol {
+        Chat = "chat",
+        Responses = "responses",
+        Messages = "messages",
+        Native = "native",
+        Plain = "plain",
+        Media = "media",
+        Models = "models",
+    }
 }
 
 impl Protocol {
-    /// Their names in a specification.
-    pub(crate) const NAMES: &'static [&'static str] =
-        &["chat", "responses", "messages", "native", "plain", "media", "models"];
-
-    /// The one with this name in a specification.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        serde_json::from_value(name.into()).ok()
-    }
-
     /// Whether its requests go to text models.
     pub(crate) fn is_of_text(self) -> bool {
         matches!(self, Self::Chat | Self::Responses | Self::Messages | Self::Native)
@@ -271,83 +236,34 @@ impl Protocol {
     pub(crate) fn ends_by_name(self) -> bool {
         matches!(self, Self::Responses | Self::Messages)
     }
+}
 
-    /// `"Chat"`, the variant's name in generated enums.
-    pub(crate) fn pascal(self) -> &'static str {
-        match self {
-            Self::Chat => "Chat",
-            Self::Responses => "Responses",
-            Self::Messages => "Messages",
-            Self::Native => "Native",
-            Self::Plain => "Plain",
-            Self::Media => "Media",
-            Self::Models => "Models",
-        }
+spec_enum! {
+    /// `x-error-style`: the shape of an error body.
+    ErrorStyle {
+        Standard = "standard",
+        Native = "native",
+        Messages = "messages",
     }
 }
 
-/// `x-error-style`: the form of an error body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ErrorStyle {
-    Standard,
-    Native,
-    Messages,
-}
-
-impl ErrorStyle {
-    /// `"Standard"`, the variant's name in generated enums.
-    pub(crate) fn pascal(self) -> &'static str {
-        match self {
-            Self::Standard => "Standard",
-            Self::Native => "Native",
-            Self::Messages => "Messages",
-        }
+spec_enum! {
+    /// `x-models`: the part of the catalog whose models an operation serves.
+    ModelKind {
+        Text = "text",
+        Embedding = "embedding",
+        Rerank = "rerank",
+        Moderation = "moderation",
+        Image = "image",
+        Video = "video",
     }
 }
 
-/// `x-models`: the part of the catalog whose models an operation serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ModelKind {
-    Text,
-    Embedding,
-    Rerank,
-    Moderation,
-    Image,
-    Video,
-}
-
-impl ModelKind {
-    /// `"Text"`, the variant's name in generated enums.
-    pub(crate) fn pascal(self) -> &'static str {
-        match self {
-            Self::Text => "Text",
-            Self::Embedding => "Embedding",
-            Self::Rerank => "Rerank",
-            Self::Moderation => "Moderation",
-            Self::Image => "Image",
-            Self::Video => "Video",
-        }
-    }
-}
-
-/// `x-conversation`: the form of the conversation in a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Conversation {
-    Messages,
-    Items,
-    Blocks,
-}
-
-impl Conversation {
-    /// `"Messages"`, the variant's name in generated enums.
-    pub(crate) fn pascal(self) -> &'static str {
-        match self {
-            Self::Messages => "Messages",
-            Self::Items => "Items",
-            Self::Blocks => "Blocks",
-        }
+spec_enum! {
+    /// `x-conversation`: how a body holds its conversation.
+    Conversation {
+        Messages = "messages",
+        Items = "items",
+        Blocks = "blocks",
     }
 }

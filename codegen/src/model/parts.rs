@@ -1,4 +1,4 @@
-//! One list of members for what is one object to a reader: those of an object, or of all variants of an open union.
+//! The members of an object, or of all variants of an open union.
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use super::resources::{
 use super::streams::{self, ClientVariant};
 use super::{Direction, PythonTypes, member};
 use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
-use crate::model::{Api, Operation, Plain};
+use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the blocking client.
 pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
@@ -38,10 +38,10 @@ fn written(api: &Api, operation: &Operation, name: &str) -> String {
         .stream
         .as_ref()
         .map(|stream| streams::annotation(received, ClientVariant::Sync, operation, stream));
-    let document = match &operation.plain {
-        Some(Plain::Nothing) => Some("None".to_owned()),
-        Some(Plain::Text(_)) => Some("str".to_owned()),
-        Some(Plain::Bytes(_)) => Some("bytes".to_owned()),
+    let document = match &operation.non_json {
+        Some(NonJsonBody::Nothing) => Some("None".to_owned()),
+        Some(NonJsonBody::Text(_)) => Some("str".to_owned()),
+        Some(NonJsonBody::Bytes(_)) => Some("bytes".to_owned()),
         None => operation.response.as_ref().map(|ty| received.expression(ty)),
     };
     let answers: Vec<String> = document.into_iter().chain(stream).collect();
@@ -60,7 +60,7 @@ fn example(api: &Api, operation: &Operation) -> String {
         return String::new();
     }
     let mut out = String::new();
-    if let Some(earlier) = &operation.earlier {
+    if let Some(earlier) = &operation.prerequisite {
         let first = api.operation(&earlier.operation);
         _ = writeln!(out, "earlier = {}", call(api, first));
     }
@@ -73,7 +73,7 @@ fn example(api: &Api, operation: &Operation) -> String {
 
 /// A call with the arguments of its example.
 fn call(api: &Api, operation: &Operation) -> String {
-    let value = |argument: &Own<'_>| match &operation.earlier {
+    let value = |argument: &Own<'_>| match &operation.prerequisite {
         Some(earlier) if earlier.argument == argument.wire => Some(format!("earlier.{}", earlier.member)),
         _ => operation.example.get(argument.wire).map(value_expression),
     };

@@ -11,7 +11,7 @@ use super::{
     wrapped,
 };
 use crate::emit::{origin, own_origin};
-use crate::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
+use crate::model::{Api, Location, NonJsonBody, Operation, Parameter, Resource, Type};
 use crate::names::pascal;
 
 /// One argument of a method.
@@ -287,7 +287,7 @@ pub(super) fn stub(api: &Api) -> String {
          from gatewright._options import CallOptions\n\
          from {} import types\n",
         file_import(api),
-        api.home.python_package
+        api.target.python_package
     );
     out.push_str(&streams::imports(api));
     let deprecated =
@@ -321,10 +321,10 @@ fn signatures(api: &Api, operation: &Operation, face: ClientVariant) -> String {
         PythonTypes { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
     let stream =
         operation.stream.as_ref().map(|stream| streams::annotation(received, face, operation, stream));
-    let document = match &operation.plain {
-        Some(Plain::Nothing) => Some("None".to_owned()),
-        Some(Plain::Text(_)) => Some("builtins.str".to_owned()),
-        Some(Plain::Bytes(_)) => Some("builtins.bytes".to_owned()),
+    let document = match &operation.non_json {
+        Some(NonJsonBody::Nothing) => Some("None".to_owned()),
+        Some(NonJsonBody::Text(_)) => Some("builtins.str".to_owned()),
+        Some(NonJsonBody::Bytes(_)) => Some("builtins.bytes".to_owned()),
         None => operation.response.as_ref().map(|ty| received.expression(ty)),
     };
     match (operation.stream_parameter(), stream, document) {

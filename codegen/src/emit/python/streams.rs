@@ -33,7 +33,7 @@ impl ClientVariant {
 
 /// `AsyncChatCompletionStream`; `AsyncStream` if there is no whole document.
 pub(super) fn class_name(face: ClientVariant, operation: &Operation, stream: &Stream) -> String {
-    let document = match &stream.last {
+    let document = match &stream.final_document {
         Some(FinalDocument { ty: Type::Ref(name), .. }) => name.clone(),
         Some(_) => pascal(&operation.id),
         None => String::new(),
@@ -49,7 +49,11 @@ pub(super) fn annotation(
     stream: &Stream,
 ) -> String {
     let class = class_name(face, operation, stream);
-    if stream.last.is_some() { class } else { format!("{class}[{}]", types.expression(&stream.item)) }
+    if stream.final_document.is_some() {
+        class
+    } else {
+        format!("{class}[{}]", types.expression(&stream.item))
+    }
 }
 
 /// The imports of the resources for streams.
@@ -57,14 +61,14 @@ pub(super) fn imports(api: &Api) -> String {
     let plain = api
         .operations
         .iter()
-        .any(|operation| operation.stream.as_ref().is_some_and(|stream| stream.last.is_none()));
+        .any(|operation| operation.stream.as_ref().is_some_and(|stream| stream.final_document.is_none()));
     let mut out = String::new();
     if plain {
         out.push_str("from gatewright._streams import AsyncStream, Stream\n");
     }
     let names: Vec<String> = classes(api).into_keys().collect();
     if !names.is_empty() {
-        let _ = writeln!(out, "from {}.streams import (", api.home.python_package);
+        let _ = writeln!(out, "from {}.streams import (", api.target.python_package);
         for name in names {
             let _ = writeln!(out, "    {name},");
         }
@@ -78,7 +82,7 @@ fn classes(api: &Api) -> BTreeMap<String, (ClientVariant, &Stream, &FinalDocumen
     let mut classes = BTreeMap::new();
     for operation in &api.operations {
         if let Some(stream) = &operation.stream
-            && let Some(last) = &stream.last
+            && let Some(last) = &stream.final_document
         {
             for face in ClientVariant::BOTH {
                 classes.entry(class_name(face, operation, stream)).or_insert((face, stream, last));
@@ -95,7 +99,7 @@ pub(super) fn module(api: &Api) -> String {
          from __future__ import annotations\n\n\
          from gatewright._streams import AsyncStream, Stream\n\n\
          TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from {} import types\n\n",
-        api.home.python_package
+        api.target.python_package
     );
     let classes = classes(api);
     out.push_str("__all__ = [\n");

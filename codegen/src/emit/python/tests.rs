@@ -51,7 +51,7 @@ fn methods_built_on_an_operation_have_its_arguments_without_their_own() {
         "/paths/~1v1~1lines/post/x-helpers",
         json!({"copy": {"own": ["marks"]}, "draw": {"own": ["ink"], "extends": "Dot"}}),
     );
-    let document = &mut sources.openapi.0;
+    let document = &mut sources.openapi.root;
     document["paths"]["/v1/lines/{line_id}"]["get"]["x-helpers"] = json!({"retrieve": {}});
     document["components"]["schemas"]["LineRequest"]["properties"]["ink"]["x-accepts-type"] = json!(true);
     let events = "/paths/~1v1~1lines/post/responses/200/content/text~1event-stream/x-item-schema";
@@ -63,7 +63,7 @@ fn methods_built_on_an_operation_have_its_arguments_without_their_own() {
 #[test]
 fn members_that_accept_a_type_take_classes_in_requests_alone() {
     let mut accepting = edited("/components/schemas/Dot/properties/at/x-accepts-type", json!(true));
-    accepting.openapi.0["components"]["schemas"]["Line"]["properties"]["note"]["x-accepts-type"] =
+    accepting.openapi.root["components"]["schemas"]["Line"]["properties"]["note"]["x-accepts-type"] =
         json!(true);
     let stub = file(&accepting, "types.pyi");
     assert_snapshot!([part(&stub, "class DotParam("), part(&stub, "class Line(")].join("\n\n"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::rust::{Signature, Signatures};
 use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
-use crate::model::{Api, Location, Operation, Plain, Type};
+use crate::model::{Api, Location, NonJsonBody, Operation, Type};
 use crate::names;
 
 /// An operation of the client.
@@ -36,7 +36,7 @@ pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation
         )
     }));
     let mut signature = String::new();
-    if operation.response.is_some() || operation.plain.is_some() {
+    if operation.response.is_some() || operation.non_json.is_some() {
         signature +=
             &written(&name, &signatures[&operation.id], &answer(operation, &signatures[&operation.id]));
     }
@@ -72,10 +72,10 @@ fn place(operation: &Operation) -> String {
 }
 
 fn answer(operation: &Operation, function: &Signature) -> String {
-    let ty = match &operation.plain {
-        Some(Plain::Text(_)) => "String",
-        Some(Plain::Bytes(_)) => "Bytes",
-        Some(Plain::Nothing) => "()",
+    let ty = match &operation.non_json {
+        Some(NonJsonBody::Text(_)) => "String",
+        Some(NonJsonBody::Bytes(_)) => "Bytes",
+        Some(NonJsonBody::Nothing) => "()",
         None => &function.answer,
     };
     format!("Response<{}>", ty.replace("types::", ""))
@@ -102,7 +102,7 @@ pub(super) fn example(
         return String::new();
     }
     let mut out = String::new();
-    if let Some(earlier) = &operation.earlier {
+    if let Some(earlier) = &operation.prerequisite {
         let first = api.operation(&earlier.operation);
         let (body, call) = call(signatures, first, &first.id, &names::rust(&first.name));
         _ = writeln!(out, "{body}let earlier = {call}.await?;");
@@ -131,8 +131,10 @@ fn call(signatures: &Signatures, operation: &Operation, generated: &str, method:
     for (name, ty) in &signatures[generated].parameters {
         let own = operation.parameters.iter().find(|parameter| names::rust(&parameter.name) == *name);
         let value = own.and_then(|parameter| members.shift_remove(&parameter.name));
-        let earlier =
-            operation.earlier.as_ref().filter(|earlier| own.is_some_and(|own| own.name == earlier.argument));
+        let earlier = operation
+            .prerequisite
+            .as_ref()
+            .filter(|earlier| own.is_some_and(|own| own.name == earlier.argument));
         arguments.push(match (earlier, value) {
             (Some(earlier), _) => format!("&earlier.{}", names::rust(&earlier.member)),
             (None, Some(Value::String(text))) => format!("{text:?}"),

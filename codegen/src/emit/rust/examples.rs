@@ -14,9 +14,9 @@ use super::fields::{self, wire_name};
 use super::known::{TypeFacts, arguments, inner, is, is_boxed_option, last};
 use crate::emit::filled;
 use crate::emit::samples::{Samples, broken, written};
-use crate::lower::FILE_PART;
 use crate::model::{self, Api, Kind};
 use crate::names;
+use crate::vocabulary::FILE_PART;
 
 /// Columns of a line of an example; the comment's sign stands before it.
 const COLUMNS: usize = 100;
@@ -105,7 +105,7 @@ impl<'a> Examples<'a> {
     fn code(&self, name: &str) -> Option<String> {
         self.named.replace(BTreeSet::from([name.to_owned()]));
         let (body, error) = if let Some(words) = self.closed.get(name) {
-            (closed(name, words)?, format!("{}::types::error::ConversionError", self.api.home.rust_crate))
+            (closed(name, words)?, format!("{}::types::error::ConversionError", self.api.target.rust_crate))
         } else if let Some(words) = self.open.get(name) {
             (open(name, words)?, String::new())
         } else if let Some(forms) = self.unions.get(name) {
@@ -121,7 +121,7 @@ impl<'a> Examples<'a> {
     fn program(&self, body: &str, error: &str) -> String {
         let named = self.named.borrow();
         let list: Vec<&str> = named.iter().map(String::as_str).collect();
-        let crate_name = self.api.home.rust_crate;
+        let crate_name = self.api.target.rust_crate;
         let mut code = match list[..] {
             [one] => format!("use {crate_name}::types::{one};\n"),
             _ => format!("use {crate_name}::types::{{{}}};\n", list.join(", ")),
@@ -304,7 +304,7 @@ impl<'a> Examples<'a> {
                 format!("[{}].into()", entries?.join(", "))
             }
             (FILE_PART, Value::String(name)) => {
-                format!("{}::{FILE_PART}::new({name:?}, \"…\")", self.api.home.rust_runtime_crate())
+                format!("{}::{FILE_PART}::new({name:?}, \"…\")", self.api.target.rust_runtime_crate())
             }
             ("Value", Value::String(text)) if into => format!("{text:?}"),
             ("Value", _) => format!("serde_json::json!({})", written(value, 0, usize::MAX)),

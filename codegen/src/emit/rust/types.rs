@@ -14,8 +14,9 @@ use super::known::TypeFacts;
 use super::paths::Shortener;
 use super::{setters, words};
 use crate::emit::{client_header, field_facts, filled, type_origin};
-use crate::lower::{FILE_PART, Lowered};
+use crate::lower::Lowered;
 use crate::model::{Api, File, Kind};
+use crate::vocabulary::FILE_PART;
 
 /// The beginning of the file, after its first line.
 const HEAD: &str = "\
@@ -30,6 +31,7 @@ const HEAD: &str = "\
 const MACROS: &str = "
 use crate::api::setters::{constructor, setters};
 use crate::api::open_enum::{closed_words, open_words, untagged};
+use crate::vocabulary::FILE_PART;
 
 /// Errors of conversions.
 pub mod error {
@@ -49,11 +51,11 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
     let mut shortener = Shortener::new(&items);
     for item in &mut items {
         tidy(item);
-        reorder(item, &lowered.document);
+        reorder(item, &lowered.openapi_3_0);
         shortener.visit_item_mut(item);
     }
     let open: HashSet<&str> = lowered.open_enums.iter().map(|(name, _)| name.as_str()).collect();
-    let known = TypeFacts::new(&items, &lowered.document, &open);
+    let known = TypeFacts::new(&items, &lowered.openapi_3_0, &open);
     let examples = Examples::new(api, &known, &items, &lowered.open_enums);
     let spare = items.iter().filter_map(|item| match item {
         Item::Struct(item) if is_spare(item, &known) => Some(item.ident.to_string()),
@@ -112,12 +114,12 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
             other => code += &printed(other.clone()),
         }
     }
-    code += &schemas(&lowered.document);
-    if !api.home.is_own_crate() {
+    code += &schemas(&lowered.openapi_3_0);
+    if !api.target.is_own_crate() {
         code = released(&code);
     }
     let contents = format!("// {}\n{HEAD}{}{MACROS}\n{code}", client_header(api), shortener.imports());
-    Ok(File { path: format!("{}/types.rs", api.home.rust_api), contents })
+    Ok(File { path: format!("{}/types.rs", api.target.rust_api), contents })
 }
 
 /// Code without what only tests of this workspace read.

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::quoted;
-use crate::model::{Api, Kind, Location, Operation, Parameter, Plain, StreamMode, Type};
+use crate::model::{Api, Kind, Location, NonJsonBody, Operation, Parameter, StreamMode, Type};
 use crate::names::snake;
 
 pub(super) fn emit(api: &Api) -> String {
     let mut out = format!(
         "import type {{ Operation }} from \"{}\";\n\n\
          /** Every operation by its id. */\nexport const operations = {{\n",
-        api.home.node_module("Operation")
+        api.target.node_module("Operation")
     );
     for operation in &api.operations {
         out.push_str(&entry(api, operation));
@@ -37,10 +37,10 @@ fn entry(api: &Api, operation: &Operation) -> String {
     let _ = writeln!(out, "    headers: [{}],", of(Location::Header));
     let _ = writeln!(out, "    body: {},", members(api, operation));
     let _ = writeln!(out, "    stream: {stream},");
-    let answer = operation.plain.as_ref().map(|plain| match plain {
-        Plain::Nothing => "nothing",
-        Plain::Text(_) => "text",
-        Plain::Bytes(_) => "bytes",
+    let answer = operation.non_json.as_ref().map(|plain| match plain {
+        NonJsonBody::Nothing => "nothing",
+        NonJsonBody::Text(_) => "text",
+        NonJsonBody::Bytes(_) => "bytes",
     });
     if let Some(answer) = answer {
         let _ = writeln!(out, "    answer: {},", quoted(answer));
@@ -87,7 +87,7 @@ fn members(api: &Api, operation: &Operation) -> String {
 
 /// The type of the whole document that the operation returns, at once or after its stream.
 fn whole(operation: &Operation) -> Option<&Type> {
-    let last = || operation.stream.as_ref()?.last.as_ref().map(|last| &last.ty);
+    let last = || operation.stream.as_ref()?.final_document.as_ref().map(|last| &last.ty);
     operation.response.as_ref().or_else(last)
 }
 

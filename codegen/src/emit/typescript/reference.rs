@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::signatures::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
 use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
-use crate::model::{Api, Operation, Plain};
+use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the client.
 pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
@@ -48,10 +48,10 @@ pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
 }
 
 fn signature(operation: &Operation, name: &str) -> String {
-    let single = match &operation.plain {
-        Some(Plain::Nothing) => Some("undefined".to_owned()),
-        Some(Plain::Text(_)) => Some("string".to_owned()),
-        Some(Plain::Bytes(_)) => Some("Uint8Array".to_owned()),
+    let single = match &operation.non_json {
+        Some(NonJsonBody::Nothing) => Some("undefined".to_owned()),
+        Some(NonJsonBody::Text(_)) => Some("string".to_owned()),
+        Some(NonJsonBody::Bytes(_)) => Some("Uint8Array".to_owned()),
         None => operation.response.as_ref().map(expression),
     };
     let stream = operation.stream.as_ref().map(|stream| {
@@ -68,7 +68,7 @@ pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Optio
     if !has_example(api, operation) {
         return None;
     }
-    let earlier = operation.earlier.as_ref().map_or_else(String::new, |earlier| {
+    let earlier = operation.prerequisite.as_ref().map_or_else(String::new, |earlier| {
         let first = api.operation(&earlier.operation);
         format!("const earlier = await {};\n", call(first, None))
     });
@@ -89,7 +89,7 @@ fn call(operation: &Operation, switch: Option<&str>) -> String {
     members.extend(switch.map(|name| (name.to_owned(), Value::Bool(true))));
     if operation.request.is_none() {
         for parameter in operation.path_parameters() {
-            match &operation.earlier {
+            match &operation.prerequisite {
                 Some(earlier) if earlier.argument == parameter.name => {
                     given.push(format!("earlier.{}", earlier.member));
                 }

@@ -8,7 +8,7 @@ use super::tsdoc::Answer;
 use super::types::{assumed, comment, constraints};
 use super::{doc, expression, import, imported, member, references, streams, tsdoc};
 use crate::emit::own_origin;
-use crate::model::{Api, Operation, Plain, Resource};
+use crate::model::{Api, NonJsonBody, Operation, Resource};
 use crate::names::{camel, pascal};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -27,13 +27,15 @@ fn imports(api: &Api) -> String {
     for operation in &api.operations {
         used.extend(operation.request.clone());
         operation.response.iter().for_each(|ty| references(ty, &mut used));
-        let unnamed = operation.stream.iter().filter(|stream| stream.last.is_none());
+        let unnamed = operation.stream.iter().filter(|stream| stream.final_document.is_none());
         unnamed.for_each(|stream| references(&stream.item, &mut used));
         operation.parameters.iter().for_each(|parameter| references(&parameter.ty, &mut used));
     }
-    let plain = |operation: &Operation| operation.stream.as_ref().is_some_and(|stream| stream.last.is_none());
+    let plain = |operation: &Operation| {
+        operation.stream.as_ref().is_some_and(|stream| stream.final_document.is_none())
+    };
     let classes: BTreeSet<String> = api.operations.iter().filter_map(streams::class_name).collect();
-    let module = |name| api.home.node_module(name);
+    let module = |name| api.target.node_module(name);
     let import = |name| import(api, name);
     let mut out = format!("import type {{ {} }} from \"{}\";\n", import("ApiPromise"), module("ApiPromise"));
     let _ = writeln!(
@@ -128,10 +130,10 @@ fn method(api: &Api, operation: &Operation) -> String {
         format!("  {name}({}): {}<{answer}>", arguments.join(", "), imported(api, "ApiPromise"))
     };
 
-    let single = match &operation.plain {
-        Some(Plain::Nothing) => Some("undefined".to_owned()),
-        Some(Plain::Text(_)) => Some("string".to_owned()),
-        Some(Plain::Bytes(_)) => Some("Uint8Array".to_owned()),
+    let single = match &operation.non_json {
+        Some(NonJsonBody::Nothing) => Some("undefined".to_owned()),
+        Some(NonJsonBody::Text(_)) => Some("string".to_owned()),
+        Some(NonJsonBody::Bytes(_)) => Some("Uint8Array".to_owned()),
         None => operation.response.as_ref().map(expression),
     };
     let class = streams::class_name(operation);

@@ -9,7 +9,7 @@ use crate::names::pascal;
 
 /// The stream's class, if its events add up to a document: `ChatCompletionStream`, named after the document.
 pub(super) fn class_name(operation: &Operation) -> Option<String> {
-    let last = operation.stream.as_ref()?.last.as_ref()?;
+    let last = operation.stream.as_ref()?.final_document.as_ref()?;
     Some(format!("{}Stream", pascal(&expression(&last.ty))))
 }
 
@@ -17,7 +17,7 @@ pub(super) fn emit(api: &Api) -> String {
     let mut classes: BTreeMap<String, (&Stream, &FinalDocument)> = BTreeMap::new();
     for operation in &api.operations {
         if let (Some(name), Some(stream)) = (class_name(operation), &operation.stream)
-            && let Some(last) = &stream.last
+            && let Some(last) = &stream.final_document
         {
             // Operations with the same document stream the same events, and share a class.
             classes.entry(name).or_insert((stream, last));
@@ -36,9 +36,9 @@ pub(super) fn emit(api: &Api) -> String {
     let mut out = format!(
         "import type {{ {} }} from \"{}\";\nimport {{ {} }} from \"{}\";\n",
         import(api, "ApiPromise"),
-        api.home.node_module("ApiPromise"),
+        api.target.node_module("ApiPromise"),
         import(api, "Stream"),
-        api.home.node_module("Stream"),
+        api.target.node_module("Stream"),
     );
     let _ = writeln!(out, "import type {{ {} }} from \"./types\";", types.join(", "));
     for (name, (stream, last)) in &classes {

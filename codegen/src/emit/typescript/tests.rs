@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::build::build;
+use crate::document::Document;
 use crate::errors::Errors;
-use crate::load::{Document, OPENAPI, Sources};
+use crate::load::{OPENAPI, Sources};
 use crate::options::Options;
 use crate::target::GATEWRIGHT;
 
@@ -142,10 +143,9 @@ fn errors() -> Errors {
 }
 
 fn file_named(name: &str) -> String {
-    let openapi = Document::parse(SPEC).expect("the fixture is YAML");
+    let openapi = Document::parse(OPENAPI, SPEC).expect("the fixture is YAML");
     let sources = Sources {
-        home: GATEWRIGHT,
-        name: OPENAPI.to_owned(),
+        target: GATEWRIGHT,
         openapi,
         errors: errors(),
         options: Options::default(),

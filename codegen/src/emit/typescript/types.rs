@@ -11,7 +11,7 @@ use crate::model::{Additional, Api, Constraints, Field, Kind, Object, Schema, Ty
 pub(super) fn emit(api: &Api) -> String {
     let declarations: Vec<String> = api.schemas.values().map(declaration).collect();
     let import = if api.has_files() {
-        format!("import type {{ FileArgument }} from \"{}\";\n\n", api.home.node_module("FileArgument"))
+        format!("import type {{ FileArgument }} from \"{}\";\n\n", api.target.node_module("FileArgument"))
     } else {
         String::new()
     };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::operations::object;
 use super::{Notes, child, schemas};
-use crate::load::schema_name;
+use crate::document::schema_name;
 
 const PREFIX: &str = "#/components/schemas/";
 

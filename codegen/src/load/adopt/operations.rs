@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::{Notes, THEIRS, child};
-use crate::load::{FORM, METHODS, placeholders, request_schema, text};
+use super::{Notes, THEIRS};
+use crate::document::{FORM, METHODS, child, placeholders, request_schema, text};
 use crate::names;
-use crate::vocabulary::{OF_THE_TRANSPORT, is_taken_operation, is_taken_resource};
+use crate::vocabulary::{TRANSPORT_HEADERS, is_taken_operation, is_taken_resource};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -101,7 +101,7 @@ fn parameters(node: &mut Value, at: &str, components: &Value, notes: &mut Notes)
     all.retain(|parameter| {
         let name = text(parameter, "name");
         let is_set = text(parameter, "in") == "header"
-            && OF_THE_TRANSPORT.contains(&name.to_ascii_lowercase().as_str());
+            && TRANSPORT_HEADERS.contains(&name.to_ascii_lowercase().as_str());
         if is_set {
             notes.add(
                 &child(at, "parameters"),

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::adopt;
+use crate::document::{Document, child};
 use crate::lint::lint;
-use crate::load::{Document, child};
 
 /// A document with one operation and these schemas.
 fn document(operation: &Value, schemas: &Value) -> Value {
@@ -250,14 +250,14 @@ fn inheritance_by_discriminator_becomes_a_union_of_kinds_that_say_theirs() {
 #[test]
 fn adopted_document_passes_the_lint() {
     let library = include_str!("../../../../tests/other-api/library.yaml");
-    let (document, notes) = Document::adopt(library).expect("it is YAML");
+    let (document, notes) = Document::adopt("library.yaml", library).expect("it is YAML");
     assert_eq!(lint(&document), []);
     for expected in ["`x-logo` is left out", "`links` is left out", "default_headers", "lose digits in Node"]
     {
         assert!(notes.iter().any(|note| note.contains(expected)), "{expected}: {notes:#?}");
     }
     let at = child("/paths", "/v2/items/{path_id}");
-    assert!(document.0.pointer(&at).is_some());
+    assert!(document.root.pointer(&at).is_some());
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn any_malformed_document_is_linted() {
             *document.pointer_mut(&place).expect("a place of it") = wrong;
             let text = serde_json::to_string(&document).expect("JSON");
             // It may be fine. What matters is that it ends, without a panic.
-            _ = Document::adopt(&text).map(|(document, _)| lint(&document));
+            _ = Document::adopt("cut.yaml", &text).map(|(document, _)| lint(&document));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lint;
+use super::super::lint;
 use crate::fixture::edited;
 
 /// All problems after an edit of the fixture, one per line, without the file name.
@@ -56,12 +56,12 @@ fn operation_requires_exactly_one_success_response() {
     let failure = json!({"404": {"description": "Gone."}});
     assert_eq!(
         of_answer(&failure),
-        [format!("{LINE}/get/responses: no answer means success; add one, such as \"200\" or \"204\"")]
+        [format!("{LINE}/get/responses: no 2xx response; add one, such as \"200\" or \"204\"")]
     );
     let two = json!({"200": {"description": "Done."}, "204": {"description": "Done."}});
     assert_eq!(
         of_answer(&two),
-        [format!("{LINE}/get/responses: one answer of success is generated; keep one of 200, 204")]
+        [format!("{LINE}/get/responses: only one 2xx response is supported; keep one of 200, 204")]
     );
     let empty =
         json!({"204": {"description": "Done.", "content": {"text/plain": {"schema": {"type": "string"}}}}});
@@ -169,7 +169,7 @@ fn unsupported_parameters_are_rejected() {
     let texts = json!({"type": "array", "items": string});
     assert_eq!(
         of_parameter(&json!({"name": "X-Marks", "in": "header", "schema": texts})),
-        ["/schema: a list stands in a query alone; make it a string, or move it there"]
+        ["/schema: only query parameters may be lists; make it a string, or move it to the query"]
     );
     for list in [
         json!({"name": "marks", "in": "query", "schema": texts}),
@@ -193,7 +193,7 @@ fn unsupported_parameters_are_rejected() {
     );
     assert_eq!(
         of_parameter(&json!({"name": "Accept", "in": "header", "schema": string})),
-        [": Accept is the transport's to set; remove it"]
+        [": Accept is set by the client; remove it"]
     );
     assert_eq!(
         of_parameter(&json!({"name": "lineId", "in": "query", "schema": string})),
@@ -248,11 +248,23 @@ fn unsupported_request_body_is_rejected() {
     let body = json!({"required": true, "content": {
         "text/plain": {"schema": {"$ref": "#/components/schemas/LineRequest"}}
     }});
-    let found = problems(&at, body);
-    assert!(
-        found.contains(&format!(
-            "{at}: only bodies of application/json and multipart/form-data are generated; add one, or remove the body"
-        ))
+    let of_body = |body: Value| {
+        let mut found = problems(&at, body);
+        found.retain(|problem| problem.starts_with(&at));
+        found
+    };
+    assert_eq!(
+        of_body(body),
+        [format!(
+            "{at}/content/text~1plain: only bodies of application/json and multipart/form-data are generated; add one \
+             beside it, or leave the operation out"
+        )]
+    );
+    assert_eq!(
+        of_body(json!({"required": true, "content": {}})),
+        [format!(
+            "{at}: a body needs content; add application/json or multipart/form-data, or remove the body"
+        )]
     );
     let optional =
         json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/LineRequest"}}}});
@@ -276,7 +288,7 @@ fn form(mut members: Value) -> Vec<String> {
     let note = json!({"description": "A note.", "x-source": "ours", "type": "object", "properties": members});
     let mut edited = edited("/components/schemas/NoteRequest", note);
     let media = json!({"schema": {"$ref": "#/components/schemas/NoteRequest"}});
-    edited.openapi.0["paths"]["/v1/lines"]["post"]["requestBody"] =
+    edited.openapi.root["paths"]["/v1/lines"]["post"]["requestBody"] =
         json!({"required": true, "content": {"multipart/form-data": media}});
     let place = |place: &str| {
         let start = "spec/openapi.yaml#/components/schemas/NoteRequest/properties";
@@ -342,7 +354,7 @@ fn body_with_a_file_has_one_use_and_one_way() {
             "stream": {"type": "boolean", "description": "Whether it streams."},
         }});
         let mut edited = edited("/components/schemas/UploadRequest", upload);
-        let document = &mut edited.openapi.0;
+        let document = &mut edited.openapi.root;
         document["paths"]["/v1/lines"]["post"]["requestBody"] = json!({"required": true, "content": content});
         for (name, schema) in more {
             document["components"]["schemas"][name] = schema.clone();
@@ -473,7 +485,7 @@ fn multi_type_values_and_unquoted_null_are_rejected() {
     assert_eq!(mark(json!({"type": "text"})), [format!("{at}/type: `text` is no type; correct it")]);
     assert_eq!(
         mark(json!({"type": "null"})),
-        [format!("{at}/type: nothing but null is no value; write a oneOf, or remove it")]
+        [format!("{at}/type: a schema that allows only null is not supported; write a oneOf, or remove it")]
     );
     assert_eq!(
         mark(json!({"const": null})),
@@ -503,7 +515,7 @@ fn nested_open_unions_share_one_unknown_variant() {
     };
     let problems_of = |forms: Value, kinds: Value| {
         let mut edited = edited("/components/schemas/Stroke", inner(kinds));
-        edited.openapi.0["components"]["schemas"]["Mark"]["oneOf"] = forms;
+        edited.openapi.root["components"]["schemas"]["Mark"]["oneOf"] = forms;
         lint(&edited.openapi).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
     };
     let (dot, stroke) =
@@ -524,7 +536,7 @@ fn nested_open_unions_share_one_unknown_variant() {
 #[test]
 fn circular_references_are_reported() {
     let mut edited = edited("/components/schemas/One", json!({"$ref": "#/components/schemas/Two"}));
-    edited.openapi.0["components"]["schemas"]["Two"] = json!({"$ref": "#/components/schemas/One"});
+    edited.openapi.root["components"]["schemas"]["Two"] = json!({"$ref": "#/components/schemas/One"});
     let reference = json!({"$ref": "#/components/schemas/One"});
     let error = edited.openapi.follow(&reference).expect_err("circular");
     assert!(error.to_string().contains("references lead in a circle"), "{error}");

@@ -1,15 +1,15 @@
-//! The supported forms of values: one type, or a oneOf of several.
+//! The supported types of values: one type, or a oneOf of several.
 
 use serde_json::Value;
 
-use crate::load::{Document, child};
+use super::Problems;
+use crate::document::{Document, child};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Problems with the form of a schema.
-pub(super) fn of_schema(document: &Document, node: &Value, at: &str) -> Vec<(String, String)> {
-    let mut problems = Vec::new();
-    let mut report = |key: &str, message: String| problems.push((child(at, key), message));
+/// Reports problems with the type of a schema.
+pub(super) fn lint_types(document: &Document, node: &Value, at: &str, problems: &mut Problems) {
+    let mut report = |key: &str, message: String| problems.report(&child(at, key), message);
     let names: Vec<&Value> = match node.get("type") {
         Some(Value::Array(several)) => several.iter().collect(),
         Some(one) => vec![one],
@@ -30,9 +30,12 @@ pub(super) fn of_schema(document: &Document, node: &Value, at: &str) -> Vec<(Str
     }
     // In a oneOf it is what makes the rest optional, in a condition what is ruled out; alone it says nothing.
     if others.is_empty() && !names.is_empty() && names.iter().all(|name| name.as_str() == Some("null")) {
-        let is_form = at.rsplit('/').nth(1) == Some("oneOf") || at.ends_with("/not");
-        if !is_form {
-            report("type", "nothing but null is no value; write a oneOf, or remove it".to_owned());
+        let is_alternative = at.rsplit('/').nth(1) == Some("oneOf") || at.ends_with("/not");
+        if !is_alternative {
+            report(
+                "type",
+                "a schema that allows only null is not supported; write a oneOf, or remove it".to_owned(),
+            );
         }
     }
     match node.get("const") {
@@ -68,7 +71,6 @@ pub(super) fn of_schema(document: &Document, node: &Value, at: &str) -> Vec<(Str
         } else {
             continue;
         };
-        problems.push((format!("{at}/allOf/{index}"), reason.to_owned()));
+        problems.report(&format!("{at}/allOf/{index}"), reason);
     }
-    problems
 }

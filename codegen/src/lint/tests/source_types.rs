@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::load::{Sources, text};
+use crate::document::text;
+use crate::load::Sources;
 use crate::schema::{is_null, types, variants};
 
 /// Every member that the source lists (2.1 to 2.8, 2.11), with the form that it states there.

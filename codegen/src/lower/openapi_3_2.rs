@@ -2,22 +2,22 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::load::{Document, child};
+use crate::document::{Document, operation_pointer};
 use crate::model::Api;
 
-pub(super) fn newer(document: &Document, api: &Api) -> Value {
-    let mut newer = document.0.clone();
-    newer["openapi"] = json!("3.2.0");
-    item_schemas(&mut newer, None);
-    error_statuses(&mut newer, api);
-    newer
+pub(super) fn openapi_3_2(document: &Document, api: &Api) -> Value {
+    let mut root = document.root.clone();
+    root["openapi"] = json!("3.2.0");
+    item_schemas(&mut root, None);
+    error_statuses(&mut root, api);
+    root
 }
 
 /// Lists the statuses that `default` stands for: `spec/errors.json` gives them, and readers of this document do not have it.
-fn error_statuses(newer: &mut Value, api: &Api) {
+fn error_statuses(root: &mut Value, api: &Api) {
     for operation in &api.operations {
-        let at = child(&child("/paths", &operation.path), &operation.method.upper().to_lowercase());
-        let answers = newer.pointer_mut(&format!("{at}/responses")).and_then(Value::as_object_mut);
+        let at = operation_pointer(&operation.path, operation.method);
+        let answers = root.pointer_mut(&format!("{at}/responses")).and_then(Value::as_object_mut);
         let Some(answers) = answers else { continue };
         let Some(default) = answers.shift_remove("default") else { continue };
         let mut listed: Map<String, Value> = std::mem::take(answers);

@@ -1,10 +1,15 @@
 //! A tiny specification with one of everything, for the tests of the phases.
 
+use anyhow::Result;
 use serde_json::Value;
 
+use super::build::build;
 use super::catalog::Catalog;
 use super::document::Document;
+use super::emit::{Emitter, Input};
 use super::load::{OPENAPI, Sources};
+use super::lower::lower;
+use super::model::File;
 use super::target::GATEWRIGHT;
 
 /// The fixture's sources.
@@ -49,4 +54,10 @@ pub(super) fn edited(pointer: &str, value: Value) -> Sources {
         parent.insert(key, value);
     }
     sources
+}
+
+/// The files that an emitter makes of sources, which need not pass the lint.
+pub(super) fn emitted(emitter: Emitter, sources: &Sources) -> Result<Vec<File>> {
+    let api = build(sources)?;
+    emitter(&Input::new(&api, &lower(sources, &api)?))
 }

@@ -31,7 +31,7 @@ pub(crate) struct Sources {
     /// `spec/report.schema.json`.
     pub report: Value,
     pub options: Options,
-    /// The public test suite of JSON Schema.
+    /// The public test suite of JSON Schema; empty beside other specifications than ours.
     pub suite: Vec<SuiteFile>,
 }
 
@@ -46,7 +46,8 @@ pub(crate) struct SuiteFile {
 impl Sources {
     /// Reads `spec/` below `root`.
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        Self::of(root, OPENAPI, GATEWRIGHT)
+        let suite = suite(&root.join("tests/json-schema-suite/tests"), "")?;
+        Ok(Self { suite, ..Self::of(root, OPENAPI, GATEWRIGHT)? })
     }
 
     /// Reads the specification of the operator API below `root`.
@@ -66,8 +67,7 @@ impl Sources {
             options: &text("options.json")?,
         };
         let document = Document::parse(name, &read(&root.join(name))?)?;
-        let suite = suite(&root.join("tests/json-schema-suite/tests"), "")?;
-        Ok(Self { suite, ..own.sources(document, None, target)? })
+        own.sources(document, None, target)
     }
 
     /// Reads a specification of other people, whose clients use the hand-written half of ours. Ours are also the errors, which

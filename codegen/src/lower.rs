@@ -18,9 +18,9 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::checker::checker;
-pub(crate) use self::suite::suite;
 use super::document::{Document, OperationNode, child, non_json_body, request_schema, responses, text};
+use super::load::Sources;
+use super::model::checker::{Checker, Suite};
 use super::model::{Api, NonJsonBody, SpecEnum as _};
 use super::names;
 use super::schema::{
@@ -40,6 +40,10 @@ pub(crate) struct Lowered {
     pub dropped: Vec<Dropped>,
     /// Open enums: type name and its known values.
     pub open_enums: Vec<(String, Vec<String>)>,
+    /// The checker of `spec/report.schema.json`.
+    pub report_checker: Checker,
+    /// The checkers of the public test suite of JSON Schema.
+    pub suite: Suite,
 }
 
 /// A keyword that the lowered document does not have.
@@ -69,8 +73,9 @@ pub(crate) enum EnforcedBy {
     Lenient,
 }
 
-/// Lowers the whole document.
-pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
+/// Derives all documents.
+pub(crate) fn lower(sources: &Sources, api: &Api) -> Result<Lowered> {
+    let document = &sources.openapi;
     let mut lowering =
         Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
     let variants = closed_variants(document);
@@ -106,6 +111,8 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
         requests: requests::requests(document, api)?,
         dropped,
         open_enums: lowering.open_enums,
+        report_checker: checker::checker(&sources.report)?,
+        suite: suite::suite(&sources.suite),
     })
 }
 

@@ -3,13 +3,13 @@
 //! load → lint → build (the model) → lint the model → lower (the documents that follow from the specification, what
 //! progenitor can take among them) → emit → write or check. Each phase is a module and a pure function, but for the first
 //! and the last, which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
-//! have beside the operations is in no specification: `api_docs` reads it from their sources, once all else is generated.
+//! have beside the operations is in no specification: `client_docs` reads it from their sources, once all else is generated.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command-line program reports to its user")]
 
-mod api_docs;
 mod build;
 mod catalog;
+mod client_docs;
 mod document;
 mod emit;
 mod error_statuses;
@@ -37,9 +37,10 @@ use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
+use self::emit::{Emitter, Input};
 use self::load::Sources;
 use self::lower::Lowered;
-use self::model::Api;
+use self::model::{Api, File};
 use self::target::Target;
 use self::write::Output;
 
@@ -116,16 +117,21 @@ fn run(Arguments { root, command }: &Arguments) -> Result<()> {
 
 /// Generates everything from the sources below `root` and writes it, or with `check` only compares.
 fn generate_all(root: &Path, check: bool) -> Result<()> {
-    let mut output = generate(&Sources::read(root)?)?;
-    let (operator_api, _) = prepare(&Sources::operator_api(root)?)?;
-    output.add(emit::operator_api::emit(&operator_api))?;
-    let surface = api_docs::parts(root, &output)?;
-    output.add_parts(surface)?;
+    let mut output = Output::default();
+    output.add(generate(&Sources::read(root)?, emit::ALL)?)?;
+    output.add(generate(&Sources::operator_api(root)?, emit::OPERATOR_API)?)?;
+    output.add(client_docs::emit(root, &output)?)?;
     if check {
         return output.check(root);
     }
     print_changed(&output.write(root)?);
     Ok(())
+}
+
+/// What these emitters make of the sources.
+fn generate(sources: &Sources, emitters: &[Emitter]) -> Result<Vec<File>> {
+    let (api, lowered) = prepare(sources)?;
+    Input::new(&api, &lowered).files(emitters)
 }
 
 /// The clients of another specification in Rust, Python and TypeScript, with the packages around them unless `target` says
@@ -140,20 +146,11 @@ fn generate_clients(Another { spec, out, name, target: file }: &Another) -> Resu
         eprintln!("note: {}{note}", sources.openapi.name);
     }
     let (api, lowered) = prepare(&sources)?;
-    let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
+    let input = Input::new(&api, &lowered);
     let mut output = Output::default();
-    for files in [
-        rust,
-        emit::operations::emit(&api),
-        emit::resources::emit(&api, &signatures),
-        emit::python::clients(&api),
-        emit::typescript::clients(&api),
-        emit::packages::emit(&api),
-    ] {
-        output.add(files)?;
-    }
+    output.add(input.files(emit::CLIENTS)?)?;
     if file.is_none() {
-        output.add(emit::packages::crate_root(&api))?;
+        output.add(input.files(emit::PACKAGE)?)?;
         write::write_missing(out, &emit::packages::manifests(&api))?;
     }
     print_changed(&output.write_clients(out, &api.source)?);
@@ -198,40 +195,8 @@ fn prepare(sources: &Sources) -> Result<(Api, Lowered)> {
     stop_at(&lint::lint_sources(sources))?;
     let api = build::build(sources)?;
     stop_at(&lint::lint_model(sources, &api))?;
-    let lowered = lower::lower(&sources.openapi, &api)?;
+    let lowered = lower::lower(sources, &api)?;
     Ok((api, lowered))
-}
-
-/// All generated files.
-fn generate(sources: &Sources) -> Result<Output> {
-    let (api, lowered) = prepare(sources)?;
-    let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
-    let mut output = Output::default();
-    for files in [
-        emit::openapi::emit(&lowered)?,
-        rust,
-        emit::operations::emit(&api),
-        emit::error_kinds::emit(&api),
-        emit::catalog::emit(&api)?,
-        emit::resources::emit(&api, &signatures),
-        emit::presence::emit(&api)?,
-        emit::forms::emit(&api),
-        emit::conveniences::emit(&api)?,
-        emit::report::emit(&api)?,
-        emit::routes::emit(&api),
-        emit::docs::emit(&api),
-        emit::languages::emit(&api, &signatures),
-        vec![emit::oracle::calls(&api, &signatures)?],
-        emit::python::emit(&api),
-        emit::typescript::emit(&api),
-        emit::options::emit(&api),
-    ] {
-        output.add(files)?;
-    }
-    output.add(vec![emit::checker::emit(&lower::checker(&sources.report)?)])?;
-    output.add(vec![emit::checker::emit_suite(&lower::suite(&sources.suite))])?;
-    output.add_parts(emit::options::parts(&api))?;
-    Ok(output)
 }
 
 /// Fails with all problems, if there are any.

@@ -143,10 +143,12 @@ impl Api {
     }
 }
 
-/// A generated file.
+/// A generated file, or a generated part of one that is otherwise written by hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct File {
     /// From the repository's root, with `/`: `core/src/api/generated/operations.rs`.
     pub path: String,
+    /// The name of the part, between two lines that name it; none for a file that is generated as a whole.
+    pub part: Option<String>,
     pub contents: String,
 }

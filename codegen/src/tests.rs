@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fixture::{edited, sources};
 use super::load::Sources;
 use super::target::Target;
-use super::{Another, generate, generate_clients, package_name, prepare};
+use super::{Another, Output, emit, generate, generate_clients, package_name, prepare};
 
 fn write(root: &Path, path: &str, contents: &str) {
     let path = root.join(path);
@@ -15,11 +15,16 @@ fn write(root: &Path, path: &str, contents: &str) {
     std::fs::write(path, contents).expect("a file can be written");
 }
 
+/// What all emitters make of sources.
+fn output(sources: &Sources) -> Output {
+    let mut output = Output::default();
+    output.add(generate(sources, emit::ALL).expect("the fixture generates")).expect("each file once");
+    output
+}
+
 #[test]
 fn generation_is_deterministic() {
-    let first = generate(&sources()).expect("the fixture generates");
-    let second = generate(&sources()).expect("the fixture generates");
-    assert_eq!(first, second);
+    assert_eq!(output(&sources()), output(&sources()));
 }
 
 /// The methods of the client, in the order of the file, that have no example above them.
@@ -134,7 +139,7 @@ fn package_is_named_by_an_identifier_of_three_languages() {
 #[test]
 fn written_output_passes_the_check() {
     let root = tempfile::tempdir().expect("a folder");
-    let output = generate(&sources()).expect("the fixture generates");
+    let output = output(&sources());
     output.write(root.path()).expect("it can be written");
     output.check(root.path()).expect("nothing differs");
 }
@@ -142,7 +147,7 @@ fn written_output_passes_the_check() {
 #[test]
 fn check_reports_stale_missing_and_orphaned_files_and_the_command() {
     let root = tempfile::tempdir().expect("a folder");
-    let output = generate(&sources()).expect("the fixture generates");
+    let output = output(&sources());
     output.write(root.path()).expect("it can be written");
     write(root.path(), "core/src/api/generated/operations.rs", "// edited by hand\n");
     std::fs::remove_file(root.path().join("docs/reference/errors.md")).expect("it was there");
@@ -166,7 +171,7 @@ fn check_reports_stale_missing_and_orphaned_files_and_the_command() {
 #[test]
 fn writing_fixes_what_the_check_reports() {
     let root = tempfile::tempdir().expect("a folder");
-    let output = generate(&sources()).expect("the fixture generates");
+    let output = output(&sources());
     write(root.path(), "core/src/api/generated/operations.rs", "// edited by hand\n");
     write(root.path(), "gateway/src/generated/left_over.rs", "");
     output.write(root.path()).expect("it can be written");
@@ -176,7 +181,7 @@ fn writing_fixes_what_the_check_reports() {
 #[test]
 fn file_mentioning_the_generated_marker_is_not_orphaned() {
     let root = tempfile::tempdir().expect("a folder");
-    let output = generate(&sources()).expect("the fixture generates");
+    let output = output(&sources());
     output.write(root.path()).expect("it can be written");
     write(
         root.path(),
@@ -187,10 +192,10 @@ fn file_mentioning_the_generated_marker_is_not_orphaned() {
 }
 
 /// The fixture's output with the table of a client's options in a guide.
-fn with_guide() -> super::Output {
+fn with_guide() -> Output {
     let mut sources = sources();
     sources.options.client.guide = Some("docs/pens.md".to_owned());
-    generate(&sources).expect("the fixture generates")
+    output(&sources)
 }
 
 #[test]
@@ -225,7 +230,7 @@ fn guide_without_markers_is_reported_with_the_lines_to_add() {
 fn broken_rules_stop_generation_and_list_every_problem() {
     let mut sources = edited("/components/schemas/Line/x-source", serde_json::Value::Null);
     sources.errors.kinds[0].parent = "LostError".to_owned();
-    let error = generate(&sources).expect_err("two rules are broken").to_string();
+    let error = generate(&sources, emit::ALL).expect_err("two rules are broken").to_string();
     assert!(error.contains("spec/openapi.yaml#/components/schemas/Line: x-source is missing"), "{error}");
     assert!(error.contains("spec/errors.json#/kinds/0/parent: LostError is no class here"), "{error}");
 }
@@ -233,8 +238,8 @@ fn broken_rules_stop_generation_and_list_every_problem() {
 #[test]
 fn renaming_an_operation_id_keeps_its_client_method() {
     let id = "/paths/~1v1~1lines~1{line_id}/get/operationId";
-    let before = generate(&sources()).expect("the fixture generates");
-    let after = generate(&edited(id, "look_a_line_up".into())).expect("the fixture generates");
+    let before = output(&sources());
+    let after = output(&edited(id, "look_a_line_up".into()));
     let stub = "bindings-python/python/gatewright/generated/resources.pyi";
     assert_eq!(before.file(stub), after.file(stub));
     let rust = "core/src/client/generated/resources.rs";

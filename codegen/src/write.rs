@@ -20,52 +20,49 @@ fn is_mark(line: &str) -> bool {
 /// Folders without files of ours.
 const SKIPPED: &[&str] = &[".git", ".venv", "dist", "node_modules", "snapshots", "target"];
 
-/// A generated part of a file that is otherwise written by hand: the text between two lines that name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GeneratedPart {
-    /// From the repository's root: `docs/guides/production.md`.
-    pub path: String,
-    pub name: String,
-    pub contents: String,
+/// The lines between which a part of a file is generated.
+pub(crate) fn part_marks(name: &str) -> [String; 2] {
+    [format!("<!-- {name}: written by cargo xtask codegen -->\n"), format!("<!-- end of {name} -->\n")]
 }
 
-impl GeneratedPart {
-    /// The file's text with this part in its place.
-    fn put_into(&self, text: &str) -> Result<String> {
-        let (begin, end) = (
-            format!("<!-- {}: written by cargo xtask codegen -->\n", self.name),
-            format!("<!-- end of {} -->\n", self.name),
+/// The text of a file with this part in its place.
+fn with_part(text: &str, path: &str, name: &str, contents: &str) -> Result<String> {
+    let [begin, end] = part_marks(name);
+    let around = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let Some((before, after)) = around else {
+        bail!(
+            "{path}: there is no place for the {name}; put these two lines where it belongs:\n{begin}{end}"
         );
-        let parts =
-            text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
-        let Some((before, after)) = parts else {
-            bail!(
-                "{}: there is no place for the {}; put these two lines where it belongs:\n{begin}{end}",
-                self.path,
-                self.name
-            );
-        };
-        Ok(format!("{before}{begin}\n{}\n{end}{after}", self.contents))
-    }
+    };
+    Ok(format!("{before}{begin}\n{contents}\n{end}{after}"))
 }
 
 /// All generated files, by path from the repository's root, and the parts of others.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Output {
     files: BTreeMap<String, String>,
-    parts: Vec<GeneratedPart>,
+    /// Path, name and contents.
+    parts: Vec<(String, String, String)>,
 }
 
 impl Output {
-    /// Adds an emitter's files. Two emitters writing one path is an error.
+    /// Adds an emitter's files. Two emitters of one path are an error, and so is a part of a file that is generated as a
+    /// whole.
     pub(crate) fn add(&mut self, files: Vec<File>) -> Result<()> {
-        for File { path, contents } in files {
+        for File { path, part, contents } in files {
+            if let Some(part) = part {
+                self.parts.push((path, part, contents));
+                continue;
+            }
             if !contents.lines().take(3).any(is_mark) {
                 bail!("{path}: the first lines of a generated file say `{MARK} from <source>. Do not edit.`");
             }
             if self.files.insert(path.clone(), contents).is_some() {
                 bail!("{path} is emitted twice");
             }
+        }
+        if let Some((path, part, _)) = self.parts.iter().find(|(path, ..)| self.files.contains_key(path)) {
+            bail!("{path} is generated as a whole; the {part} cannot be a part of it");
         }
         Ok(())
     }
@@ -81,26 +78,17 @@ impl Output {
         &self.files[path]
     }
 
-    /// Adds parts of files that are written by hand. A part of a generated file is an error.
-    pub(crate) fn add_parts(&mut self, parts: Vec<GeneratedPart>) -> Result<()> {
-        if let Some(part) = parts.iter().find(|part| self.files.contains_key(&part.path)) {
-            bail!("{} is generated as a whole; the {} cannot be a part of it", part.path, part.name);
-        }
-        self.parts.extend(parts);
-        Ok(())
-    }
-
     /// The files with parts: their present text, and the expected one.
     fn with_parts(&self, root: &Path) -> Result<BTreeMap<&str, (String, String)>> {
         let mut files: BTreeMap<&str, (String, String)> = BTreeMap::new();
-        for part in &self.parts {
-            if !files.contains_key(part.path.as_str()) {
-                let present = std::fs::read_to_string(root.join(&part.path))
-                    .with_context(|| format!("cannot read {}", part.path))?;
-                files.insert(&part.path, (present.clone(), present));
+        for (path, name, contents) in &self.parts {
+            if !files.contains_key(path.as_str()) {
+                let present = std::fs::read_to_string(root.join(path))
+                    .with_context(|| format!("cannot read {path}"))?;
+                files.insert(path, (present.clone(), present));
             }
-            if let Some((_, wanted)) = files.get_mut(part.path.as_str()) {
-                *wanted = part.put_into(wanted)?;
+            if let Some((_, wanted)) = files.get_mut(path.as_str()) {
+                *wanted = with_part(wanted, path, name, contents)?;
             }
         }
         Ok(files)

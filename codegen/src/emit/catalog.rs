@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{SHOWN_ROWS, comment, header, origin, rows_example, shown_code};
-use crate::model::{Api, Field, File, Kind, Object, Schema, Type};
+use super::{Input, SHOWN_ROWS, comment, file, origin, rows_example, shown_code};
+use crate::model::{Field, File, Kind, Object, Schema, Type};
 use crate::names;
 
 /// `core/src/api/generated/catalog.rs`.
-pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
     let types = CatalogTypes { schemas: &api.catalog_types };
     let catalog = types.schemas.values().next().context("the catalog has a type")?;
     let data = serde_json::to_value(&api.catalog)?;
@@ -29,11 +30,9 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
             _ => {}
         }
     }
-    let head = header("spec/catalog.json");
-    let contents = format!(
-        "// {head}\n//! Model families, models and their limits, as data.\n{structs}{tables}\n{constants}"
-    );
-    Ok(vec![File { path: "core/src/api/generated/catalog.rs".to_owned(), contents }])
+    let code =
+        format!("//! Model families, models and their limits, as data.\n{structs}{tables}\n{constants}");
+    Ok(vec![file("core/src/api/generated/catalog.rs", "spec/catalog.json", &code)])
 }
 
 struct CatalogTypes<'a> {

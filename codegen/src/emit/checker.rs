@@ -2,31 +2,34 @@
 
 use std::fmt::Write as _;
 
-use super::{WIDTH, header};
+use anyhow::Result;
+
+use super::{Input, WIDTH, file};
 use crate::model::File;
 use crate::model::checker::{
     Checker, Condition, Form, Format, Is, ListForm, ObjectForm, Suite, SuiteCase, Test, ValueForm, WordsForm,
 };
 use crate::names;
 
-/// `report/src/generated/checker.rs`.
-pub(crate) fn emit(checker: &Checker) -> File {
-    let code = format!("// {}\n{HEAD}{IMPORTS}{}", header("spec/report.schema.json"), decider(checker));
-    File { path: "report/src/generated/checker.rs".to_owned(), contents: code }
+/// `report/src/generated/checker.rs` and `suite.rs`.
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    Ok(vec![of_report(&input.lowered.report_checker), of_suite(&input.lowered.suite)])
 }
 
-/// `report/src/generated/suite.rs`: the same of the schemas of the public test suite, for tests.
-pub(crate) fn emit_suite(suite: &Suite) -> File {
-    let mut code = format!(
-        "// {}\n{SUITE_HEAD}{IMPORTS}{}{CASES}",
-        header("tests/json-schema-suite"),
-        decider(&suite.checker)
-    );
+/// The checker of reports.
+pub(crate) fn of_report(checker: &Checker) -> File {
+    let code = format!("{HEAD}{IMPORTS}{}", decider(checker));
+    file("report/src/generated/checker.rs", "spec/report.schema.json", &code)
+}
+
+/// The same of the schemas of the public test suite, for tests.
+fn of_suite(suite: &Suite) -> File {
+    let mut code = format!("{SUITE_HEAD}{IMPORTS}{}{CASES}", decider(&suite.checker));
     for SuiteCase { name, file, group, kind } in &suite.cases {
         _ = writeln!(code, "    ({file:?}, {group}, {kind:?}, Object::{}),", names::pascal(name));
     }
     code.push_str("];\n");
-    File { path: "report/src/generated/suite.rs".to_owned(), contents: code }
+    file("report/src/generated/suite.rs", "tests/json-schema-suite", &code)
 }
 
 /// What decides: types and methods.

@@ -8,17 +8,16 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
 use super::samples::{Samples, written};
-use super::{header, shown_code};
+use super::{Input, file, shown_code};
 use crate::model::{Api, File, JoinedText, Kind, Part, Type};
 use crate::names;
 
 /// `core/src/api/generated/conveniences.rs`.
-pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
-    let mut code = format!(
-        "// {}\n//! What answers offer beyond their members, and what streams amount to.\n\n\
-         use crate::api::chunk::Chunk;\nuse crate::api::generated::types;\n",
-        header("spec/openapi.yaml")
-    );
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let mut code = "//! What answers offer beyond their members, and what streams amount to.\n\n\
+         use crate::api::chunk::Chunk;\nuse crate::api::generated::types;\n"
+        .to_owned();
     let mut wholes = BTreeMap::new();
     for operation in &api.operations {
         let Some((stream, last)) =
@@ -60,7 +59,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
             );
         }
     }
-    Ok(vec![File { path: "core/src/api/generated/conveniences.rs".to_owned(), contents: code }])
+    Ok(vec![file("core/src/api/generated/conveniences.rs", &api.source, &code)])
 }
 
 /// An answer with two parts, and their texts joined.

@@ -4,7 +4,9 @@ mod catalog;
 
 use std::fmt::Write as _;
 
-use super::{described, field_facts, header, origin, own_origin, type_origin};
+use anyhow::Result;
+
+use super::{Input, described, field_facts, file, origin, own_origin, type_origin};
 use crate::model::{
     Additional, Api, Field, File, Kind, Location, Operation, Parameter, Schema, SpecEnum as _, StreamMode,
     Type,
@@ -12,18 +14,17 @@ use crate::model::{
 use crate::names;
 
 /// The files below `docs/reference`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let page = |name: &str, source: &str, body: String| File {
-        path: format!("docs/reference/{name}.md"),
-        contents: format!("<!-- {} -->\n\n{body}", header(source)),
-    };
-    vec![
-        page("operations", "spec/openapi.yaml", operations(api)),
-        page("types", "spec/openapi.yaml", types(api)),
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let page =
+        |name: &str, source: &str, body: String| file(format!("docs/reference/{name}.md"), source, &body);
+    Ok(vec![
+        page("operations", &api.source, operations(api)),
+        page("types", &api.source, types(api)),
         page("errors", "spec/errors.json", errors(api)),
         page("catalog", "spec/catalog.json", catalog::page(api)),
         page("report", "spec/report.schema.json", report_page(api)),
-    ]
+    ])
 }
 
 /// What the sections are that texts name as their source.

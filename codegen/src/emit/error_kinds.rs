@@ -3,19 +3,20 @@
 
 use std::fmt::Write as _;
 
-use super::header;
+use anyhow::Result;
+
+use super::{Input, file};
 use crate::errors::ErrorKind;
-use crate::model::{Api, File};
+use crate::model::File;
 use crate::names;
 
 /// `core/src/api/generated/error_kinds.rs`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let kinds = &api.errors.kinds;
-    let mut code = format!(
-        "// {}\n//! The kinds of failure and the codes of error bodies.\n\n\
-         use crate::api::error_table::{{error_codes, error_kinds}};\n\nerror_kinds! {{\n    kinds {{\n",
-        header("spec/errors.json")
-    );
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let errors = &input.api.errors;
+    let kinds = &errors.kinds;
+    let mut code = "//! The kinds of failure and the codes of error bodies.\n\n\
+         use crate::api::error_table::{error_codes, error_kinds};\n\nerror_kinds! {\n    kinds {\n"
+        .to_owned();
     for kind in kinds {
         let (variant, ErrorKind { name, class, retryable, meaning, .. }) = (names::pascal(&kind.name), kind);
         _ = writeln!(
@@ -25,7 +26,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     }
     statuses(&mut code, kinds);
     code.push_str("}\n\nerror_codes! {\n");
-    for entry in &api.errors.codes {
+    for entry in &errors.codes {
         _ = writeln!(
             code,
             "    {} = {:?}, {:?}, {}; {:?}, {}, {:?}; {:?};\n        {:?};",
@@ -41,7 +42,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         );
     }
     code.push_str("}\n");
-    vec![File { path: "core/src/api/generated/error_kinds.rs".to_owned(), contents: code }]
+    Ok(vec![file("core/src/api/generated/error_kinds.rs", "spec/errors.json", &code)])
 }
 
 /// Statuses that a kind names, and what is left: other 5xx go where 500 goes, the rest to the kind whose class

@@ -5,24 +5,24 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use anyhow::Result;
 use serde_json::Value;
 
-use super::header;
+use super::{Input, file};
 use crate::model::{Api, File, Kind, Operation, Part, Type, Union};
 use crate::names;
 
 /// `core/src/api/generated/forms.rs`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
     let forms = Forms { api };
-    let mut code = format!(
-        "// {}\n//! The forms of what streams bring and amount to.\n\n\
-         use crate::api::form::Presence::{{Nullable, Optional, Required, Stated}};\n\
-         use crate::api::form::{{Form, Member, Presence}};\n\
+    let mut code = "//! The forms of what streams bring and amount to.\n\n\
+         use crate::api::form::Presence::{Nullable, Optional, Required, Stated};\n\
+         use crate::api::form::{Form, Member, Presence};\n\
          use crate::api::operation::Operation;\n\n\
-         const fn member(name: &'static str, presence: Presence, form: &'static Form) -> Member {{\n    \
-         Member {{ name, form, presence }}\n}}\n",
-        header("spec/openapi.yaml")
-    );
+         const fn member(name: &'static str, presence: Presence, form: &'static Form) -> Member {\n    \
+         Member { name, form, presence }\n}\n"
+        .to_owned();
     let mut reached = BTreeSet::new();
     let chunk = |operation: &Operation| operation.stream.as_ref().map(|stream| stream.item.clone());
     let whole = |operation: &Operation| {
@@ -38,7 +38,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         let constant = names::constant(name);
         _ = write!(code, "\n/// {name} ({}).\npub(crate) static {constant}: Form = {form};\n", schema.source);
     }
-    vec![File { path: "core/src/api/generated/forms.rs".to_owned(), contents: code }]
+    Ok(vec![file("core/src/api/generated/forms.rs", &api.source, &code)])
 }
 
 struct Forms<'api> {

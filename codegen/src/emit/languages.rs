@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
+
 use super::docs::{SOURCE, cell, link, sentence};
 use super::rust::Signatures;
 use super::signature::{ArgumentSignature, DisplayType, OperationSignature, errors_of};
-use super::{described, header, origin, python, resources, typescript};
+use super::{Input, described, file, origin, python, resources, typescript};
 use crate::errors::ErrorKind;
 use crate::model::{Api, File, Operation};
 use crate::names;
@@ -73,18 +75,13 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
 ];
 
 /// `docs/reference/rust.md`, `python.md` and `node.md`.
-pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
-    LANGUAGES
-        .iter()
-        .map(|language| File {
-            path: format!("docs/reference/{}.md", language.file),
-            contents: format!(
-                "<!-- {} -->\n\n{}",
-                header("spec/openapi.yaml"),
-                page(api, signatures, language)
-            ),
-        })
-        .collect()
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let (api, signatures) = (input.api, &input.progenitor()?.signatures);
+    let pages = LANGUAGES.iter().map(|language| {
+        let path = format!("docs/reference/{}.md", language.file);
+        file(path, &api.source, &page(api, signatures, language))
+    });
+    Ok(pages.collect())
 }
 
 fn page(api: &Api, signatures: &Signatures, language: &ReferenceLanguage) -> String {

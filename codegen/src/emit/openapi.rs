@@ -4,14 +4,13 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::header;
-use crate::lower::Lowered;
+use super::{Input, header};
 use crate::model::File;
 
-const SOURCE: &str = "spec/openapi.yaml";
-
 /// The files below `spec/generated`, and what the core and the gateway hold requests to.
-pub(crate) fn emit(lowered: &Lowered) -> Result<Vec<File>> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let lowered = input.lowered;
+    let file = |path: &str, document: &Value| json_file(path, &input.api.source, document);
     Ok(vec![
         file("spec/generated/openapi-3.0.3.json", &lowered.openapi_3_0)?,
         file("spec/generated/openapi-3.2.json", &lowered.openapi_3_2)?,
@@ -21,10 +20,10 @@ pub(crate) fn emit(lowered: &Lowered) -> Result<Vec<File>> {
 }
 
 /// A JSON file that names its source in its first member.
-fn file(path: &str, document: &Value) -> Result<File> {
+fn json_file(path: &str, source: &str, document: &Value) -> Result<File> {
     let mut members = serde_json::Map::new();
-    members.insert("x-generated".to_owned(), json!(header(SOURCE)));
+    members.insert("x-generated".to_owned(), json!(header(source)));
     members.extend(document.as_object().cloned().unwrap_or_default());
     let contents = serde_json::to_string_pretty(&members)? + "\n";
-    Ok(File { path: path.to_owned(), contents })
+    Ok(File { path: path.to_owned(), part: None, contents })
 }

@@ -2,20 +2,25 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{SHOWN_ROWS, client_header, origin, rows_example, shown_code};
+use super::{Input, SHOWN_ROWS, client_file, origin, rows_example, shown_code};
 use crate::model::{
     Api, Encoding, Field, File, Kind, Location, NonJsonBody, Operation, SpecEnum, StreamMode, Type,
 };
 use crate::names;
 
 /// `core/src/api/generated/operations.rs`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    Ok(vec![table(input.api)])
+}
+
+/// The table of an API's operations.
+pub(super) fn table(api: &Api) -> File {
     let mut code = format!(
-        "// {}\n//! The operations of the specification, one constant each.\n\n\
+        "//! The operations of the specification, one constant each.\n\n\
          pub use {};\n",
-        client_header(api),
         api.target.rust_list(&row_types(api)),
     );
     for operation in &api.operations {
@@ -41,7 +46,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         _ = writeln!(code, "        {:?} => Some(&{}),", operation.id, names::constant(&operation.id));
     }
     code.push_str("        _ => None,\n    }\n}\n");
-    vec![File { path: format!("{}/operations.rs", api.target.rust_api), contents: code }]
+    client_file(api, format!("{}/operations.rs", api.target.rust_api), &code)
 }
 
 /// The table as JSON, for the bindings of debug builds: rows of an API that is not theirs.

@@ -3,38 +3,33 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
+
 use super::docs::{field_table, form, link, parameter_table};
-use super::{header, operations, routes, typescript};
+use super::{Input, file, operations, routes, typescript};
 use crate::model::{Api, File, Operation, Type};
 
 /// The module of routes and operations, the console's types, `docs/reference/admin.md`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let mut files = operations::emit(api);
-    files.push(File {
-        path: format!("{}/mod.rs", api.target.rust_api),
-        contents: format!(
-            "// {}\n//! The operator API: its operations, its routes, and the service that answers them.\n\n\
-             pub mod operations;\npub(crate) mod routes;\n",
-            header(&api.source)
-        ),
-    });
-    files.push(File { path: format!("{}/routes.rs", api.target.rust_api), contents: routes(api) });
-    files.push(typescript::types(api));
-    files.push(File {
-        path: "docs/reference/admin.md".to_owned(),
-        contents: format!("<!-- {} -->\n\n{}", header(&api.source), page(api)),
-    });
-    files
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let rust = |name: &str, body: &str| file(format!("{}/{name}", api.target.rust_api), &api.source, body);
+    let module = "//! The operator API: its operations, its routes, and the service that answers them.\n\n\
+                  pub mod operations;\npub(crate) mod routes;\n";
+    Ok(vec![
+        operations::table(api),
+        rust("mod.rs", module),
+        rust("routes.rs", &routes(api)),
+        typescript::types(api),
+        file("docs/reference/admin.md", &api.source, &page(api)),
+    ])
 }
 
 /// The table of routes, and a trait without defaults: the compiler asks for each operation.
 fn routes(api: &Api) -> String {
-    let mut code = format!(
-        "// {}\n//! The paths of all operations, and the service that answers them.\n\n\
+    let mut code = "//! The paths of all operations, and the service that answers them.\n\n\
          use std::future::Future;\n\nuse super::operations;\n\
-         use crate::wire::{{ApiError, OperatorCall, Response, Route, Segment}};\n",
-        header(&api.source)
-    );
+         use crate::wire::{ApiError, OperatorCall, Response, Route, Segment};\n"
+        .to_owned();
     routes::table(&mut code, api);
     code.push_str("\n/// What answers the operations.\npub(crate) trait Service: Send + Sync {\n");
     let methods = api.operations.iter().map(|operation| {

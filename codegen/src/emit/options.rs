@@ -14,18 +14,19 @@ mod rust;
 mod tests;
 mod words;
 
+use anyhow::Result;
+
 use self::words::Words;
-use super::header;
+use super::{Input, file};
 use crate::model::{Api, File};
 use crate::options::{Language, Options, Scope};
-use crate::write::GeneratedPart;
 
 const SPEC: &str = "spec/options.json";
 
-/// The files.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let all = EmitterInput { api, options: &api.options };
-    [
+/// The files, and the tables within guides.
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let all = OptionsInput { api: input.api, options: &input.api.options };
+    Ok([
         rust::emit(all),
         kit::emit(all),
         pyo3::emit(all),
@@ -33,31 +34,27 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
         napi::emit(all),
         node::emit(all),
         program::emit(all),
+        guide::emit(all),
     ]
-    .concat()
-}
-
-/// The tables within guides.
-pub(crate) fn parts(api: &Api) -> Vec<GeneratedPart> {
-    guide::parts(EmitterInput { api, options: &api.options })
+    .concat())
 }
 
 /// What emitters are given.
 #[derive(Clone, Copy)]
-struct EmitterInput<'a> {
+struct OptionsInput<'a> {
     api: &'a Api,
     options: &'a Options,
 }
 
-impl<'a> EmitterInput<'a> {
+impl<'a> OptionsInput<'a> {
     fn words(self, scope: &'a Scope, language: Language) -> Words<'a> {
         Words { options: self.options, errors: &self.api.errors, scope, language }
     }
 }
 
-/// A file of Rust code.
-fn rust_file(path: &str, body: &str) -> File {
-    File { path: path.to_owned(), contents: format!("// {}\n{body}", header(SPEC)) }
+/// A file that follows from the options.
+fn options_file(path: &str, body: &str) -> File {
+    file(path, SPEC, body)
 }
 
 /// A number as the linter wants it, a long one with its digits in threes: `4_294_967_296`.

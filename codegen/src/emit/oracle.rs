@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 
-use super::header;
-use super::rust::{Signature, Signatures};
-use crate::model::{Api, File, Operation};
+use super::rust::Signature;
+use super::{Input, file};
+use crate::model::{File, Operation};
 use crate::names;
 
 /// The calls. Streams aren't among them: progenitor knows one form of an operation.
-pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
-    let mut code = format!(
-        "// {}\n//! A call of each operation by progenitor's client and by ours, with the same arguments.\n\n\
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let (api, signatures) = (input.api, &input.progenitor()?.signatures);
+    let mut code =
+        "//! A call of each operation by progenitor's client and by ours, with the same arguments.\n\n\
          #![allow(unused_variables, clippy::pedantic, reason = \"all calls have one form\")]\n\n\
-         use gatewright::types;\n\nuse super::client;\nuse crate::Arguments;\n",
-        header(&api.source)
-    );
+         use gatewright::types;\n\nuse super::client;\nuse crate::Arguments;\n"
+            .to_owned();
     let mut list = String::new();
     for operation in api.operations.iter().filter(|operation| operation.response.is_some()) {
         let signature = signatures.get(&operation.id).context("progenitor has every operation")?;
@@ -39,7 +39,7 @@ pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
         );
     }
     _ = write!(code, "\n/// All of them.\npub(crate) const CALLS: &[crate::Call] = &[\n{list}];\n");
-    Ok(File { path: "tests/oracle/src/generated/calls.rs".to_owned(), contents: code })
+    Ok(vec![file("tests/oracle/src/generated/calls.rs", &api.source, &code)])
 }
 
 fn call(code: &mut String, operation: &Operation, Signature { parameters, .. }: &Signature) {

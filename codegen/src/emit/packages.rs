@@ -1,28 +1,31 @@
 //! The packages around the clients of another specification: what makes its operations known to the engines, the clients'
 //! classes, and the macros that generated Rust calls. Manifests are written once, for their authors to keep.
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::client_header;
 use super::operations::rows;
 use super::rust::released;
+use super::{Input, client_file};
 use crate::model::{Api, File};
 
 /// The files that every run writes.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
     let own = |code: &str| {
         released(code).replace("use gatewright::types::", &format!("use {}::types::", api.target.rust_crate))
     };
-    vec![
+    Ok(vec![
         python(api),
         node(api),
         rust(api, "api/open_enum.rs", &own(include_str!("../../../core/src/api/open_enum.rs"))),
         rust(api, "api/setters.rs", &own(include_str!("../../../core/src/api/setters.rs"))),
-    ]
+    ])
 }
 
 /// The root of the Rust crate, if it is not part of another program.
-pub(crate) fn crate_root(api: &Api) -> Vec<File> {
+pub(super) fn crate_root(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
     let title = title(api);
     let root = format!(
         "//! {title}: its operations on a client.\n\nmod api;\npub mod operations;\npub mod resources;\npub mod types;\n"
@@ -30,14 +33,11 @@ pub(crate) fn crate_root(api: &Api) -> Vec<File> {
     let macros = "//! The macros that the types call.\n\n\
                   #![allow(unused, reason = \"not every specification has every kind of type\")]\n\n\
                   pub(crate) mod open_enum;\npub(crate) mod setters;\n";
-    vec![rust(api, "lib.rs", &root), rust(api, "api.rs", macros)]
+    Ok(vec![rust(api, "lib.rs", &root), rust(api, "api.rs", macros)])
 }
 
 fn rust(api: &Api, name: &str, body: &str) -> File {
-    File {
-        path: format!("{}/{name}", api.target.rust_api),
-        contents: format!("// {}\n{body}", client_header(api)),
-    }
+    client_file(api, format!("{}/{name}", api.target.rust_api), body)
 }
 
 /// Manifests, by path: each is written unless it is there.
@@ -104,18 +104,17 @@ fn python(api: &Api) -> File {
     let package = api.target.python_package;
     let title = title(api).replace('\\', "\\\\").replace('"', "'");
     let rows = json!(rows(api).to_string());
-    let contents = format!(
-        "# {header}\n\"\"\"{title}: its operations on a client.\"\"\"\n\n\
+    let body = format!(
+        "\"\"\"{title}: its operations on a client.\"\"\"\n\n\
          import gatewright\n\
          from gatewright import _engine\n\n\
          from {package} import resources, types\n\n\
          __all__ = [\"AsyncClient\", \"Client\", \"types\"]\n\n\
          _engine.register_operations({rows})\n\n\n\
          class Client(resources.Resources, gatewright.Client):\n    \"\"\"A client of {title}; options are those of `gatewright.Client`.\"\"\"\n\n\n\
-         class AsyncClient(resources.AsyncResources, gatewright.AsyncClient):\n    \"\"\"The same for asyncio.\"\"\"\n",
-        header = client_header(api),
+         class AsyncClient(resources.AsyncResources, gatewright.AsyncClient):\n    \"\"\"The same for asyncio.\"\"\"\n"
     );
-    File { path: format!("{}/__init__.py", api.target.python), contents }
+    client_file(api, format!("{}/__init__.py", api.target.python), &body)
 }
 
 /// `index.ts`, the same for Node.
@@ -124,8 +123,8 @@ fn node(api: &Api) -> File {
     let module = |name| api.target.node_module(name);
     let rows = json!(rows(api).to_string());
     let title = title(api).replace("*/", "* /");
-    let contents = format!(
-        "// {header}\n\n\
+    let body = format!(
+        "\n\
          import {{ Connection }} from \"{connection}\";\n\
          import {{ engine }} from \"{engine}\";\n\
          import {{ CallSite }} from \"{call_site}\";\n\
@@ -139,11 +138,10 @@ fn node(api: &Api) -> File {
          \x20 constructor(options: ClientOptions = {{}}) {{\n\
          \x20   super(Connection.open(options, {name:?}, new CallSite(Client)));\n\
          \x20 }}\n}}\n",
-        header = client_header(api),
         connection = module("Connection"),
         engine = module("engine"),
         call_site = module("CallSite"),
         options = module("ClientOptions"),
     );
-    File { path: format!("{}/index.ts", api.target.node), contents }
+    client_file(api, format!("{}/index.ts", api.target.node), &body)
 }

@@ -6,19 +6,18 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use super::header;
+use super::{Input, file};
 use crate::model::{Api, File, Kind, Rule, Type};
 
 /// A step through an answer that leads to every item of an array.
 const EACH: &str = "*";
 
 /// `core/src/api/generated/presence.rs`.
-pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
-    let mut code = format!(
-        "// {}\n//! Members of answers that have to be there, by operation.\n\nuse crate::api::presence::RequiredMembers;\n\n\
-         /// All rules, in the order of the specification.\npub(crate) static PRESENCE: &[RequiredMembers] = &[\n",
-        header("spec/openapi.yaml")
-    );
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let mut code = "//! Members of answers that have to be there, by operation.\n\nuse crate::api::presence::RequiredMembers;\n\n\
+         /// All rules, in the order of the specification.\npub(crate) static PRESENCE: &[RequiredMembers] = &[\n"
+        .to_owned();
     let mut reached = BTreeSet::new();
     for operation in &api.operations {
         let mut found = Vec::new();
@@ -46,7 +45,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
             );
         }
     }
-    Ok(vec![File { path: "core/src/api/generated/presence.rs".to_owned(), contents: code }])
+    Ok(vec![file("core/src/api/generated/presence.rs", &api.source, &code)])
 }
 
 /// The rules of what a type refers to, with the ways there. A schema within itself is looked at once.

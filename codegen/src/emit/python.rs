@@ -1,4 +1,4 @@
-//! Emits the Python surface: types, resources with their stubs, exceptions. Nothing here knows an operation
+//! Emits the Python package: types, resources with their stubs, exceptions. Nothing here knows an operation
 //! or a type by name.
 //!
 //! An operation becomes a method (`resources.rs`). Path parameters are positional, everything else is a keyword.
@@ -19,12 +19,11 @@ mod streams;
 mod tests;
 mod types;
 
-use crate::emit::{client_header, described, header, member_origin};
+use anyhow::Result;
+
+use crate::emit::{Input, client_file, described, file, member_origin};
 use crate::model::{Api, Constraints, Field, File, Kind, Schema, StringEnum, Type, Union};
 use crate::options::Language;
-
-const NATIVE: &str = "bindings-python/src/generated";
-const SPEC: &str = "spec/openapi.yaml";
 
 /// What the documentation of a member with `x-accepts-type` says.
 const ACCEPTED_TYPE: &str = "Also a class, whose JSON Schema is sent: a pydantic model, a dataclass, a TypedDict or \
@@ -39,51 +38,41 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-pub(crate) use self::reference::describe;
+pub(super) use self::reference::describe;
 
-/// Files of our own Python package.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let root = python(api, "__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n");
-    [vec![root], clients(api), package(api)].concat()
+/// Files of our own Python package: besides those of the API, what the hand-written half uses.
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let python =
+        |name: &str, source: &str, body: &str| file(format!("{}/{name}", api.target.python), source, body);
+    let native = |name: &str, body: &str| {
+        file(format!("bindings-python/src/generated/{name}"), &api.source, &format!("\n{body}"))
+    };
+    let modules = "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
+    let mut files = clients(input)?;
+    files.extend([
+        python("__init__.py", &api.source, "\"\"\"What follows from the specification.\"\"\"\n"),
+        python("arguments.pyi", &api.source, &arguments::stub(api)),
+        python("errors.py", "spec/errors.json", &errors::module(&api.errors)),
+        python("report.py", "spec/report.schema.json", &report::module(api)),
+        native("mod.rs", modules),
+        native("conveniences.rs", &conveniences::conveniences(api)),
+        native("known_fields.rs", &fields::known_fields(api)),
+    ]);
+    Ok(files)
 }
 
 /// Files of a Python package that follow from the API alone: types, resources, streams.
-pub(crate) fn clients(api: &Api) -> Vec<File> {
-    let client = |name: &str, body: &str| File {
-        path: format!("{}/{name}", api.target.python),
-        contents: format!("# {}\n{body}", client_header(api)),
-    };
-    vec![
+pub(super) fn clients(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let client = |name: &str, body: &str| client_file(api, format!("{}/{name}", api.target.python), body);
+    Ok(vec![
         client("resources.py", &resources::module(api)),
         client("resources.pyi", &resources::stub(api)),
         client("streams.py", &streams::module(api)),
         client("types.py", &types::module(api)),
         client("types.pyi", &types::stub(api)),
-    ]
-}
-
-fn python(api: &Api, name: &str, source: &str, body: &str) -> File {
-    File { path: format!("{}/{name}", api.target.python), contents: format!("# {}\n{body}", header(source)) }
-}
-
-/// Files that the hand-written half of the package uses: exceptions, tables of the engine.
-fn package(api: &Api) -> Vec<File> {
-    let rust = |name: &str, body: String| File {
-        path: format!("{NATIVE}/{name}"),
-        contents: format!("// {}\n\n{body}", header(SPEC)),
-    };
-    vec![
-        python(api, "arguments.pyi", SPEC, &arguments::stub(api)),
-        python(api, "errors.py", "spec/errors.json", &errors::module(&api.errors)),
-        python(api, "report.py", "spec/report.schema.json", &report::module(api)),
-        rust(
-            "mod.rs",
-            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n"
-                .to_owned(),
-        ),
-        rust("conveniences.rs", conveniences::conveniences(api)),
-        rust("known_fields.rs", fields::known_fields(api)),
-    ]
+    ])
 }
 
 /// The direction of a value: a schema has different types in requests and in responses.

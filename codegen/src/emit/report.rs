@@ -10,26 +10,26 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::samples::{Samples, written};
-use super::{WIDTH, described, field_facts, filled, header, shown_code, type_origin};
-use crate::model::{Api, Field, File, Kind, Object, Schema, StringEnum, Type};
+use super::{Input, WIDTH, described, field_facts, file, filled, shown_code, type_origin};
+use crate::model::{Field, File, Kind, Object, Schema, StringEnum, Type};
 use crate::names;
 
 /// Words that no field can be called by.
 const KEYWORDS: &[&str] = &["as", "enum", "fn", "in", "loop", "match", "mod", "ref", "type", "use"];
 
 /// `report/src/generated/mod.rs`.
-pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
     let types = ReportTypes { schemas: &api.report, samples: Samples::of(&api.report) };
-    let mut code = format!(
-        "// {}\n//! The report as typed values. They hold what a valid report can hold; whether a document is valid, the\n\
+    let mut code =
+        "//! The report as typed values. They hold what a valid report can hold; whether a document is valid, the\n\
          //! schema says. A member that may be missing is an `Option`; one that may be missing or null is an\n\
          //! `Option<Option<_>>`, so that a report written out again is the report that was read. An integer outside its\n\
          //! type reads as the nearest that fits.\n\n\
          pub(crate) mod checker;\n#[cfg(test)]\npub(crate) mod suite;\n\n\
          use std::collections::BTreeMap;\nuse std::fmt;\n\n\
-         use serde::{{Deserialize, Deserializer, Serialize}};\n",
-        header("spec/report.schema.json")
-    );
+         use serde::{Deserialize, Deserializer, Serialize};\n"
+        .to_owned();
     for schema in api.report.values() {
         match &schema.kind {
             Kind::Object(object) if !is_map(object) => code.push_str(&types.structure(schema, object)?),
@@ -44,7 +44,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
          D: Deserializer<'de>,\n    T: Deserialize<'de>,\n{\n    \
          Option::deserialize(deserializer).map(Some)\n}\n",
     );
-    Ok(vec![File { path: "report/src/generated/mod.rs".to_owned(), contents: code }])
+    Ok(vec![file("report/src/generated/mod.rs", "spec/report.schema.json", &code)])
 }
 
 struct ReportTypes<'a> {

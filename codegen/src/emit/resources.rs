@@ -5,12 +5,14 @@ mod reference;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use anyhow::Result;
+
 use super::rust::{Signature, Signatures};
-use super::{client_header, comment, origin, shown_code};
+use super::{Input, client_file, comment, origin, shown_code};
 use crate::model::{Api, File, Location, NonJsonBody, Operation, Parameter, Resource, Stream, Type};
 use crate::names;
 
-pub(crate) use self::reference::describe;
+pub(super) use self::reference::describe;
 
 /// The root of another API: its resources on a client.
 const ROOT: &str = "
@@ -29,12 +31,12 @@ impl<'c> Resources<'c> {
 ";
 
 /// `resources.rs`.
-pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let (api, signatures) = (input.api, &input.progenitor()?.signatures);
     let mut code = format!(
-        "// {}\n//! The places on the client and their methods. Each is thin: it gives what the request is made of and says\n\
+        "//! The places on the client and their methods. Each is thin: it gives what the request is made of and says\n\
          //! what the answer is; the transport does what lies between.\n\n\
          use {}::{{operations, types}};\n{}",
-        client_header(api),
         api.target.rust_api_module,
         imports(api),
     );
@@ -54,7 +56,7 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     if !api.target.is_own_crate() {
         code.push_str(&chunks(api));
     }
-    vec![File { path: format!("{}/resources.rs", api.target.rust_client), contents: code }]
+    Ok(vec![client_file(api, format!("{}/resources.rs", api.target.rust_client), &code)])
 }
 
 /// What the items of streams are to the transport. Those of this crate are in `conveniences.rs` and beside it.

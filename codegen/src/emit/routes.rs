@@ -2,25 +2,24 @@
 
 use std::fmt::Write as _;
 
-use super::{filled, header, origin};
+use anyhow::Result;
+
+use super::{Input, file, filled, origin};
 use crate::model::{Api, Encoding, File, Operation};
 use crate::names;
 
 /// `gateway/src/generated`.
-pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let source = header("spec/openapi.yaml");
-    let module = format!(
-        "// {source}\n//! What the gateway takes from the specifications.\n\n#[rustfmt::skip]\npub mod admin;\n#[rustfmt::skip]\npub mod routes;\n"
-    );
-    let mut code = format!(
-        "// {source}\n//! The paths of all operations, and the service that answers them. An operation nobody implements is routed\n\
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let api = input.api;
+    let module = "//! What the gateway takes from the specifications.\n\n#[rustfmt::skip]\npub mod admin;\n#[rustfmt::skip]\npub mod routes;\n";
+    let mut code = "//! The paths of all operations, and the service that answers them. An operation nobody implements is routed\n\
          //! and answered with 501.\n\n\
-         use std::future::Future;\n\nuse gatewright::operations;\n\nuse crate::wire::{{Call, Response, Route, Segment, not_implemented}};\n"
-    );
+         use std::future::Future;\n\nuse gatewright::operations;\n\nuse crate::wire::{Call, Response, Route, Segment, not_implemented};\n"
+        .to_owned();
     table(&mut code, api);
     service(&mut code, api);
-    let file = |name: &str, contents| File { path: format!("gateway/src/generated/{name}"), contents };
-    vec![file("mod.rs", module), file("routes.rs", code)]
+    let generated = |name: &str, body: &str| file(format!("gateway/src/generated/{name}"), &api.source, body);
+    Ok(vec![generated("mod.rs", module), generated("routes.rs", &code)])
 }
 
 /// The table of routes. Its constants are in a module `operations`.

@@ -1,4 +1,4 @@
-//! Emits the Rust types from the lowered document by typify and progenitor, which also says what operations take.
+//! Emits the Rust types, which typify and progenitor make of the lowered document. progenitor also says what operations take.
 
 mod examples;
 mod fields;
@@ -17,26 +17,40 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result};
 use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 
-pub(crate) use self::signatures::{Signature, Signatures};
-pub(crate) use self::types::released;
-use super::header;
+pub(super) use self::signatures::{Signature, Signatures};
+pub(super) use self::types::released;
+use super::{Input, file};
 use crate::lower::Lowered;
 use crate::model::{Api, File};
 use crate::vocabulary::FILE_PART;
 
-/// `types.rs` and the lists of the modules, and what the operations take and answer.
-pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signatures)> {
-    let document: openapiv3::OpenAPI = serde_json::from_value(lowered.openapi_3_0.clone())
-        .context("the lowered document is no OpenAPI 3.0")?;
-    let target = &api.target;
-    let tokens = Generator::new(&settings(&target.rust_path("FilePart"))).generate_tokens(&document)?;
-    let whole: syn::File = syn::parse2(tokens).context("progenitor's output does not parse")?;
-    let types = types::emit(&whole, api, lowered)?;
-    let signatures = signatures::signatures(&whole);
-    let mut files = vec![types];
+/// What progenitor makes of a specification.
+pub(super) struct Progenitor {
+    /// Its client and, in the module `types`, the types.
+    client: syn::File,
+    /// What the operations take and answer.
+    pub signatures: Signatures,
+}
+
+impl Progenitor {
+    pub(super) fn generate(api: &Api, lowered: &Lowered) -> Result<Self> {
+        let document: openapiv3::OpenAPI = serde_json::from_value(lowered.openapi_3_0.clone())
+            .context("the lowered document is no OpenAPI 3.0")?;
+        let mut generator = Generator::new(&settings(&api.target.rust_path(FILE_PART)));
+        let client: syn::File = syn::parse2(generator.generate_tokens(&document)?)
+            .context("progenitor's output does not parse")?;
+        Ok(Self { signatures: signatures::signatures(&client), client })
+    }
+}
+
+/// `types.rs`, and for our own crate the lists of the modules and the client of the oracle.
+pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
+    let (api, target) = (input.api, &input.api.target);
+    let client = &input.progenitor()?.client;
+    let mut files = vec![types::emit(client, api, input.lowered)?];
     // Another crate writes its root itself.
     if target.is_own_crate() {
-        files.push(oracle_client::emit(&whole));
+        files.push(oracle_client::emit(client, &api.source));
         files.push(module(
             target.rust_api,
             "What the specification says, in Rust. Nothing here is edited by hand.",
@@ -57,17 +71,17 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
             &[("builder", "pub(crate)"), ("resources", "pub")],
         ));
     }
-    Ok((files, signatures))
+    Ok(files)
 }
 
 /// A `mod.rs` with its modules by name and visibility, which rustfmt skips.
 fn module(folder: &str, doc: &str, modules: &[(&str, &str)]) -> File {
-    let mut code = format!("// {}\n//! {doc}\n", header("spec/"));
+    let mut code = format!("//! {doc}\n");
     for (name, visibility) in modules {
         let space = if visibility.is_empty() { "" } else { " " };
         _ = write!(code, "\n#[rustfmt::skip]\n{visibility}{space}mod {name};\n");
     }
-    File { path: format!("{folder}/mod.rs"), contents: code }
+    file(format!("{folder}/mod.rs"), "spec/", &code)
 }
 
 /// The positional style needs no builders; types get our setters. `file_part`: the type of a file.

@@ -4,21 +4,12 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{
-    catalog, conveniences, docs, error_kinds, forms, languages, openapi, operations, presence, report,
-    resources, routes, rust,
+    Emitter, catalog, conveniences, docs, error_kinds, forms, languages, openapi, operations, presence,
+    report, resources, routes,
 };
 use crate::build::build;
-use crate::fixture::{edited, sources};
-use crate::lower::{Lowered, lower};
-use crate::model::{Api, File};
-
-fn api() -> Api {
-    build(&sources()).expect("the fixture builds")
-}
-
-fn lowered() -> Lowered {
-    lower(&sources().openapi, &api()).expect("the fixture lowers")
-}
+use crate::fixture::{edited, emitted, sources};
+use crate::load::Sources;
 
 #[test]
 fn origin_of_a_statement_is_written_in_words() {
@@ -34,9 +25,10 @@ fn origin_of_a_statement_is_written_in_words() {
     assert_eq!(super::own_origin("2.1", "2.1"), "");
 }
 
-/// The contents of the file whose path ends with this.
-fn file(files: &[File], end: &str) -> String {
-    files.iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it").contents.clone()
+/// The contents of an emitter's file, whose path ends with this.
+fn file(emitter: Emitter, sources: &Sources, end: &str) -> String {
+    let files = emitted(emitter, sources).expect("the fixture generates");
+    files.into_iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it").contents
 }
 
 /// The part of a Rust file that declares an item, up to the next item in the first column.
@@ -48,7 +40,7 @@ fn item(code: &str, start: &str) -> String {
 
 #[test]
 fn operations_become_one_row_each() {
-    assert_snapshot!(file(&operations::emit(&api()), "operations.rs"));
+    assert_snapshot!(file(operations::emit, &sources(), "operations.rs"));
 }
 
 #[test]
@@ -66,8 +58,7 @@ fn stream_chunks_become_forms_by_member() {
     });
     sources.openapi.root["components"]["schemas"]["LinePart"] = open;
     sources.openapi.root["components"]["schemas"]["Mark"]["x-assumed-kind"] = json!("dot");
-    let api = build(&sources).expect("the fixture builds");
-    assert_snapshot!(file(&forms::emit(&api), "forms.rs"));
+    assert_snapshot!(file(forms::emit, &sources, "forms.rs"));
 }
 
 #[test]
@@ -80,47 +71,40 @@ fn joined_texts_become_rust_conveniences() {
     schemas["LinePart"]["properties"]["marks"] =
         json!({"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Mark"}});
     schemas["Dot"]["properties"]["text"] = json!({"type": "string"});
-    let api = build(&sources).expect("the fixture builds");
-    let files = conveniences::emit(&api).expect("the text can be read");
-    assert_snapshot!(file(&files, "conveniences.rs"));
+    assert_snapshot!(file(conveniences::emit, &sources, "conveniences.rs"));
 }
 
 #[test]
 fn error_kinds_become_a_closed_enum_and_a_code_table() {
-    assert_snapshot!(file(&error_kinds::emit(&api()), "error_kinds.rs"));
+    assert_snapshot!(file(error_kinds::emit, &sources(), "error_kinds.rs"));
 }
 
 #[test]
 fn catalog_becomes_data_with_missing_values_as_none() {
-    let code = file(&catalog::emit(&api()).expect("it has rows of named types"), "catalog.rs");
+    let code = file(catalog::emit, &sources(), "catalog.rs");
     assert_snapshot!(&code[code.find("/// All families.").expect("the data follows the types")..]);
 }
 
 #[test]
 fn resources_delegate_to_the_transport() {
-    let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
-    assert_snapshot!(file(&resources::emit(&api(), &signatures), "resources.rs"));
+    assert_snapshot!(file(resources::emit, &sources(), "resources.rs"));
 }
 
 #[test]
 fn routes_are_matched_most_specific_first() {
-    let code = file(&routes::emit(&api()), "routes.rs");
+    let code = file(routes::emit, &sources(), "routes.rs");
     assert_snapshot!(&code[code.find("static ROUTES").expect("the table follows the matching")..]);
 }
 
 #[test]
 fn request_schemas_keep_constraints_and_allow_unknown_variants() {
-    let files = openapi::emit(&lowered()).expect("the fixture has request schemas");
-    assert_snapshot!(file(&files, "requests.schema.json"));
+    assert_snapshot!(file(openapi::emit, &sources(), "requests.schema.json"));
 }
 
 /// The presence table of the fixture with a value at a pointer, or the problem.
 fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> {
-    let sources = edited(pointer, value);
-    build(&sources)
-        .and_then(|api| presence::emit(&api))
-        .map(|files| file(&files, "presence.rs"))
-        .map_err(|error| error.to_string())
+    let files = emitted(presence::emit, &edited(pointer, value));
+    files.map(|mut files| files.remove(0).contents).map_err(|error| format!("{error:#}"))
 }
 
 #[test]
@@ -162,8 +146,7 @@ fn uncheckable_presence_rules_are_rejected() {
 
 #[test]
 fn openapi_3_2_view_has_item_schemas() {
-    let files = openapi::emit(&lowered()).expect("the fixture has views");
-    let view = file(&files, "openapi-3.2.json");
+    let view = file(openapi::emit, &sources(), "openapi-3.2.json");
     assert!(view.contains("\"openapi\": \"3.2.0\""));
     assert!(view.contains("\"itemSchema\": {\n") && !view.contains("x-item-schema"));
     // An item is an event whose data contains the document.
@@ -175,10 +158,7 @@ fn openapi_3_2_view_has_item_schemas() {
 
 #[test]
 fn rust_report_types_distinguish_absent_and_null() {
-    assert_snapshot!(file(
-        &report::emit(&api()).expect("the types of a report"),
-        "report/src/generated/mod.rs"
-    ));
+    assert_snapshot!(file(report::emit, &sources(), "report/src/generated/mod.rs"));
 }
 
 #[test]
@@ -194,20 +174,17 @@ fn report_type_without_a_title_is_rejected() {
 
 #[test]
 fn dropped_keywords_report_names_the_enforcer_of_each() {
-    let files = openapi::emit(&lowered()).expect("the fixture has views");
-    assert_snapshot!(file(&files, "dropped-keywords.json"));
+    assert_snapshot!(file(openapi::emit, &sources(), "dropped-keywords.json"));
 }
 
 #[test]
 fn reference_pages_list_operations_and_types() {
-    let files = docs::emit(&api());
-    assert_snapshot!("reference_operations", file(&files, "operations.md"));
-    assert_snapshot!("reference_types", file(&files, "types.md"));
-    assert_snapshot!("reference_report", file(&files, "report.md"));
-    let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
-    let files = languages::emit(&api(), &signatures);
+    for page in ["operations", "types", "report"] {
+        assert_snapshot!(format!("reference_{page}"), file(docs::emit, &sources(), &format!("{page}.md")));
+    }
     for language in ["rust", "python", "node"] {
-        assert_snapshot!(format!("reference_{language}"), file(&files, &format!("{language}.md")));
+        let page = file(languages::emit, &sources(), &format!("{language}.md"));
+        assert_snapshot!(format!("reference_{language}"), page);
     }
 }
 
@@ -216,8 +193,7 @@ fn header_parameter_is_not_a_query_parameter() {
     let schema = serde_json::json!({"type": "string"});
     let parameter = serde_json::json!([{"name": "x-nib", "in": "header", "schema": schema}]);
     let sources = edited("/paths/~1v1~1lines/post/parameters", parameter);
-    let api = build(&sources).expect("the fixture builds");
-    let code = file(&operations::emit(&api), "operations.rs");
+    let code = file(operations::emit, &sources, "operations.rs");
     let row = item(&code, "pub const CREATE_LINE: Operation");
     assert!(row.contains("query_parameters: &[],"), "{row}");
 }
@@ -237,15 +213,12 @@ fn operations_of_one_path_keep_their_own_method_and_bounds() {
     }
     delete["x-method"] = "delete".into();
     path["delete"] = delete;
-    let api = build(&sources).expect("the fixture builds");
-    let code = file(&operations::emit(&api), "operations.rs");
+    let code = file(operations::emit, &sources, "operations.rs");
     let row = item(&code, "pub const DELETE_LINE: Operation");
     assert!(row.contains("method: Method::Delete,") && row.contains("has_body: false,"), "{row}");
     assert!(row.contains("query_parameters: &[\"maxParts\", \"limit\"],"), "{row}");
-    let schemas = openapi::emit(&lower(&sources.openapi, &api).expect("the fixture lowers"))
-        .expect("the fixture has schemas");
     let schemas: serde_json::Value =
-        serde_json::from_str(&file(&schemas, "requests.schema.json")).expect("JSON");
+        serde_json::from_str(&file(openapi::emit, &sources, "requests.schema.json")).expect("JSON");
     let most = |id: &str| schemas["operations"][id]["parameters"]["limit"]["maximum"].clone();
     assert_eq!((most("retrieve_line"), most("delete_line")), (10.into(), 20.into()));
 }
@@ -261,11 +234,8 @@ fn protobuf_mapped_objects_accept_a_second_spelling() {
         },
     });
     let sources = edited("/components/schemas/LineRequest", schema);
-    let api = build(&sources).expect("the fixture builds");
-    let files = openapi::emit(&lower(&sources.openapi, &api).expect("the fixture lowers"))
-        .expect("the fixture has request schemas");
     let bundle: serde_json::Value =
-        serde_json::from_str(&file(&files, "requests.schema.json")).expect("it is JSON");
+        serde_json::from_str(&file(openapi::emit, &sources, "requests.schema.json")).expect("it is JSON");
     let emitted = &bundle["$defs"]["LineRequest"];
     assert_eq!(emitted["x-spellings"], serde_json::json!({"max_parts": "maxParts"}));
     let both = serde_json::json!([{"x-source": "ours", "not": {"required": ["max_parts", "maxParts"]}}]);
@@ -286,8 +256,7 @@ fn path_parameters_allow_slashes_and_colons_only_where_unambiguous() {
         "parameters": [pen], "responses": {},
     }});
     sources.openapi.root["paths"]["/v1beta/pens/{pen}"] = look_up;
-    let api = build(&sources).expect("the fixture builds");
-    let code = file(&routes::emit(&api), "routes.rs");
+    let code = file(routes::emit, &sources, "routes.rs");
     for parameter in [
         r#"{ name: "pen", before: "", after: ":streamWrite", without: "" }"#,
         r#"{ name: "pen", before: "", after: "", without: ":" }"#,
@@ -295,6 +264,6 @@ fn path_parameters_allow_slashes_and_colons_only_where_unambiguous() {
     ] {
         assert!(code.contains(parameter), "{parameter}");
     }
-    let row = item(&file(&operations::emit(&api), "operations.rs"), "pub const RETRIEVE_PEN: Operation");
+    let row = item(&file(operations::emit, &sources, "operations.rs"), "pub const RETRIEVE_PEN: Operation");
     assert!(row.contains(r#"slashed_parameters: &["pen"],"#), "{row}");
 }

@@ -48,7 +48,7 @@ pub(super) const KEYWORDS: &[(&str, &[&str])] = &[
 const MAX_BITS: usize = 64;
 
 /// The checker of reports.
-pub(crate) fn checker(schema: &Value) -> Result<Checker> {
+pub(super) fn checker(schema: &Value) -> Result<Checker> {
     checker_of(schema, "report")
 }
 

@@ -10,7 +10,7 @@ use crate::load::SuiteFile;
 use crate::model::checker::{Checker, Suite, SuiteCase};
 
 /// Checkers of all schemas of the suite that can be decided.
-pub(crate) fn suite(files: &[SuiteFile]) -> Suite {
+pub(super) fn suite(files: &[SuiteFile]) -> Suite {
     let mut suite = Suite::default();
     for file in files {
         for (group, node) in file.groups.iter().enumerate() {

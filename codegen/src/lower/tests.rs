@@ -9,7 +9,7 @@ use crate::load::Sources;
 use crate::model::Type;
 
 fn lowered(sources: &Sources) -> Lowered {
-    lower(&sources.openapi, &build(sources).expect("the fixture builds")).expect("the fixture lowers")
+    lower(sources, &build(sources).expect("the fixture builds")).expect("the fixture lowers")
 }
 
 /// A lowered schema of the fixture.
@@ -184,7 +184,7 @@ fn conditions_within_all_of_are_recorded() {
 fn unsupported_keyword_is_an_error() {
     let sources = edited("/components/schemas/Note/propertyNames", json!({"pattern": "^a"}));
     let api = build(&sources).expect("the fixture builds");
-    let error = lower(&sources.openapi, &api).expect_err("propertyNames is not lowered");
+    let error = lower(&sources, &api).expect_err("propertyNames is not lowered");
     assert_eq!(
         error.to_string(),
         "spec/openapi.yaml#/components/schemas/Note: keyword `propertyNames` cannot be lowered; teach lower.rs what becomes of it"
@@ -196,6 +196,6 @@ fn duplicate_inline_type_name_is_an_error() {
     let ink = json!({"description": "Taken.", "x-source": "ours", "type": "string"});
     let sources = edited("/components/schemas/LineRequestInk", ink);
     let api = build(&sources).expect("the fixture builds");
-    let error = lower(&sources.openapi, &api).expect_err("the name is taken");
+    let error = lower(&sources, &api).expect_err("the name is taken");
     assert_eq!(error.to_string(), "two types are called LineRequestInk; rename a schema or a property");
 }

@@ -2,25 +2,25 @@
 
 use std::fmt::Write as _;
 
-use super::EmitterInput;
+use super::OptionsInput;
 use super::words::Words;
+use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
-use crate::write::GeneratedPart;
 
-pub(super) fn parts(all: EmitterInput<'_>) -> Vec<GeneratedPart> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let mut parts = Vec::new();
     for (name, scope) in all.options.scopes() {
         let Some(path) = &scope.guide else { continue };
         // Options that the program alone has make it a table of flags.
         let of_program = scope.options.iter().any(|option| option.only == [Language::Program]);
         let table = if of_program { flags(all, scope) } else { names(all, scope) };
-        parts.push(GeneratedPart { path: path.clone(), name: format!("options of {name}"), contents: table });
+        parts.push(File { path: path.clone(), part: Some(format!("options of {name}")), contents: table });
     }
     parts
 }
 
 /// A column for each language.
-fn names(all: EmitterInput<'_>, scope: &Scope) -> String {
+fn names(all: OptionsInput<'_>, scope: &Scope) -> String {
     let mut out = "| Rust | Python | Node | default | what it is |\n|---|---|---|---|---|\n".to_owned();
     let words = all.words(scope, Language::Python);
     for option in &scope.options {
@@ -45,7 +45,7 @@ fn names(all: EmitterInput<'_>, scope: &Scope) -> String {
 }
 
 /// The flags, and what the languages have beside them.
-fn flags(all: EmitterInput<'_>, scope: &Scope) -> String {
+fn flags(all: OptionsInput<'_>, scope: &Scope) -> String {
     let mut out = "| Flag | Python | Node | default | what it is |\n|---|---|---|---|---|\n".to_owned();
     let words = all.words(scope, Language::Program);
     for option in scope.options.iter().filter(|option| !option.bindings) {

@@ -2,22 +2,22 @@
 
 use std::fmt::Write as _;
 
-use super::{EmitterInput, rust, rust_file};
+use super::{OptionsInput, options_file, rust};
 use crate::emit::comment;
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind};
 
 const FOLDER: &str = "checkkit/src/generated";
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
-        rust_file(&format!("{FOLDER}/mod.rs"), modules),
-        rust_file(&format!("{FOLDER}/options.rs"), &options(all)),
+        options_file(&format!("{FOLDER}/mod.rs"), modules),
+        options_file(&format!("{FOLDER}/options.rs"), &options(all)),
     ]
 }
 
-fn options(all: EmitterInput<'_>) -> String {
+fn options(all: OptionsInput<'_>) -> String {
     let words = all.words(&all.options.check, Language::Rust);
     let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
     let mut code = "//! Options of a run, and what holds where they are not given.\n\n\

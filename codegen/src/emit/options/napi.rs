@@ -4,22 +4,22 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{EmitterInput, rust_file};
+use super::{OptionsInput, options_file};
 use crate::emit::comment;
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
 
 const FOLDER: &str = "bindings-node/src/generated";
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
-        rust_file(&format!("{FOLDER}/mod.rs"), modules),
-        rust_file(&format!("{FOLDER}/options.rs"), &options(all)),
+        options_file(&format!("{FOLDER}/mod.rs"), modules),
+        options_file(&format!("{FOLDER}/options.rs"), &options(all)),
     ]
 }
 
-fn options(all: EmitterInput<'_>) -> String {
+fn options(all: OptionsInput<'_>) -> String {
     let mut code =
         "//! Options as they cross over: times in milliseconds, lists of pairs flat (name, value,\n\
          //! name, value). What is missing has the core's default.\n\n\

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{EmitterInput, SPEC};
-use crate::emit::header;
+use super::{OptionsInput, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
 
@@ -12,17 +11,15 @@ const PATH: &str = "bindings-node/src-ts/generated/options.ts";
 /// Widest line.
 const WIDTH: usize = 110;
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let of = |scope| all.words(scope, Language::Node);
     let (client, call, check) = (of(&all.options.client), of(&all.options.call), of(&all.options.check));
-    let mut code = format!(
-        "// {}\n/** Options of a client, a call, a wait, a download and a run of the check kit. */\n\n\
-         import type {{ Middleware }} from \"../callbacks\";\n\
-         import type {{ CheckId, CheckProgress }} from \"../check\";\n\
-         import type {{ ApiKeyFunction }} from \"../options\";\n\
-         import type {{ VideoTask }} from \"./types\";\n",
-        header(SPEC)
-    );
+    let mut code = "/** Options of a client, a call, a wait, a download and a run of the check kit. */\n\n\
+         import type { Middleware } from \"../callbacks\";\n\
+         import type { CheckId, CheckProgress } from \"../check\";\n\
+         import type { ApiKeyFunction } from \"../options\";\n\
+         import type { VideoTask } from \"./types\";\n"
+        .to_owned();
     let all_of = |scope: &Scope| {
         scope.of(Language::Node).filter(|option| !option.required).cloned().collect::<Vec<_>>()
     };
@@ -97,7 +94,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
             words,
         );
     }
-    vec![File { path: PATH.to_owned(), contents: code }]
+    vec![options_file(PATH, &code)]
 }
 
 fn interface(code: &mut String, name: &str, doc: &str, words: Words<'_>, options: &[Entry]) {

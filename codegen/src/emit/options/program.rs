@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{EmitterInput, digits, rust_file};
+use super::{OptionsInput, digits, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind};
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     [flags_of("check", "check_flags", &check_flags(all)), flags_of("video", "wait_flags", &wait_flags(all))]
         .concat()
 }
@@ -18,10 +18,13 @@ fn flags_of(command: &str, module: &str, code: &str) -> Vec<File> {
     let folder = format!("cli/src/{command}/generated");
     let modules =
         format!("//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod {module};\n");
-    vec![rust_file(&format!("{folder}/mod.rs"), &modules), rust_file(&format!("{folder}/{module}.rs"), code)]
+    vec![
+        options_file(&format!("{folder}/mod.rs"), &modules),
+        options_file(&format!("{folder}/{module}.rs"), code),
+    ]
 }
 
-fn wait_flags(all: EmitterInput<'_>) -> String {
+fn wait_flags(all: OptionsInput<'_>) -> String {
     let words = all.words(&all.options.wait, Language::Program);
     let mut code = "//! The flags of `gatewright video` for its wait.\n\n\
          use std::time::Duration;\n\nuse clap::Args;\nuse gatewright::WaitOptions;\n\nuse crate::seconds::seconds;\n\n\
@@ -40,7 +43,7 @@ fn wait_flags(all: EmitterInput<'_>) -> String {
     code
 }
 
-fn check_flags(all: EmitterInput<'_>) -> String {
+fn check_flags(all: OptionsInput<'_>) -> String {
     let words = all.words(&all.options.check, Language::Program);
     let options: Vec<&Entry> = words.scope.of(Language::Program).collect();
     let mut code = "//! The flags of `gatewright check`.\n\n\

@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
-use super::{EmitterInput, rust_file};
+use super::{OptionsInput, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
 
 const PATH: &str = "bindings-python/src/generated/options.rs";
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let mut code = "//! Options by the names that Python has for them.\n\n\
          use gatewright::{ClientBuilder, RequestOptions, SaveOptions, WaitOptions};\nuse pyo3::prelude::*;\nuse pyo3::types::PyDict;\n\n\
          use crate::values::{count, json, members, pairs, path, proxy, seconds, set_pairs, set_seconds, switch, text, unknown};\n"
@@ -76,7 +76,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
         _ = writeln!(code, "    {line}");
     }
     code.push_str("    Ok(())\n}\n");
-    vec![rust_file(PATH, &code)]
+    vec![options_file(PATH, &code)]
 }
 
 /// The options that cross as data: what is code is handed over apart.

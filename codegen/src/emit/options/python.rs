@@ -4,8 +4,7 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{EmitterInput, SPEC};
-use crate::emit::header;
+use super::{OptionsInput, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind};
 
@@ -15,15 +14,14 @@ const WIDTH: usize = 108;
 /// Options that may be given by their position, the first of a client.
 const POSITIONAL: usize = 2;
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
-    let file = |name: &str, body: String| File {
-        path: format!("{FOLDER}/{name}.py"),
-        contents: format!("# {}\n{body}", header(SPEC)),
-    };
-    vec![file("options", options(all)), file("check_options", check_options(all))]
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
+    vec![
+        options_file(&format!("{FOLDER}/options.py"), &options(all)),
+        options_file(&format!("{FOLDER}/check_options.py"), &check_options(all)),
+    ]
 }
 
-fn options(all: EmitterInput<'_>) -> String {
+fn options(all: OptionsInput<'_>) -> String {
     let client = all.words(&all.options.client, Language::Python);
     let call = all.words(&all.options.call, Language::Python);
     let wait = all.words(&all.options.wait, Language::Python);
@@ -62,7 +60,7 @@ fn names<'a>(options: impl Iterator<Item = &'a Entry>) -> String {
     options.map(|option| format!("{:?}", option.name)).collect::<Vec<_>>().join(", ")
 }
 
-fn check_options(all: EmitterInput<'_>) -> String {
+fn check_options(all: OptionsInput<'_>) -> String {
     let mut code = "\"\"\"Options of a run of the check kit.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          from typing import TYPE_CHECKING, Any, Literal, TypedDict\n\n\

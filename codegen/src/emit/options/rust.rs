@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::words::{Words, duration, size};
-use super::{EmitterInput, digits, rust_file};
+use super::{OptionsInput, digits, options_file};
 use crate::emit::{comment, shown_code};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
@@ -18,18 +18,18 @@ const BUILDER: &str = "core/src/client/generated/builder.rs";
 /// Options of waits and files.
 const JOBS: &str = "core/src/jobs/generated";
 
-pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
+pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
-        rust_file(&format!("{TRANSPORT}/mod.rs"), modules),
-        rust_file(&format!("{TRANSPORT}/options.rs"), &transport_file(all)),
-        rust_file(BUILDER, &builder_file(all)),
-        rust_file(&format!("{JOBS}/mod.rs"), modules),
-        rust_file(&format!("{JOBS}/options.rs"), &jobs_file(all)),
+        options_file(&format!("{TRANSPORT}/mod.rs"), modules),
+        options_file(&format!("{TRANSPORT}/options.rs"), &transport_file(all)),
+        options_file(BUILDER, &builder_file(all)),
+        options_file(&format!("{JOBS}/mod.rs"), modules),
+        options_file(&format!("{JOBS}/options.rs"), &jobs_file(all)),
     ]
 }
 
-fn transport_file(all: EmitterInput<'_>) -> String {
+fn transport_file(all: OptionsInput<'_>) -> String {
     let mut code = "//! The defaults of a client, and the options of a call.\n\n\
          use std::time::Duration;\n\nuse serde_json::{Map, Value};\n\n\
          use crate::transport::merging::{members_over, pairs_over, time_over};\n"
@@ -45,7 +45,7 @@ fn transport_file(all: EmitterInput<'_>) -> String {
     code
 }
 
-fn builder_file(all: EmitterInput<'_>) -> String {
+fn builder_file(all: OptionsInput<'_>) -> String {
     let client = all.words(&all.options.client, Language::Rust);
     let mut named: Vec<&str> = Vec::new();
     for option in client.scope.of(Language::Rust) {
@@ -68,7 +68,7 @@ fn builder_file(all: EmitterInput<'_>) -> String {
     code
 }
 
-fn jobs_file(all: EmitterInput<'_>) -> String {
+fn jobs_file(all: OptionsInput<'_>) -> String {
     let mut code = "//! Options of a wait and of saving a file, and what holds where they are not given.\n\n\
          use std::sync::Arc;\nuse std::time::Duration;\n\nuse crate::api::types::VideoTask;\n\n\
          /// What is called with the task as each look-up finds it.\n\

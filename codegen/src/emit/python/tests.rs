@@ -3,13 +3,12 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::build::build;
-use crate::fixture::{edited, sources};
+use crate::fixture::{edited, emitted, sources};
 use crate::load::Sources;
 
 /// The contents of the file with this name.
 fn file(sources: &Sources, name: &str) -> String {
-    let files = super::emit(&build(sources).expect("the fixture builds"));
+    let files = emitted(super::emit, sources).expect("the fixture generates");
     files.into_iter().find(|file| file.path.ends_with(name)).expect("the emitter writes it").contents
 }
 

@@ -3,28 +3,27 @@
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, ImplItemFn, Item, ItemStruct, parse_quote};
 
-use crate::emit::header;
+use crate::emit::file;
 use crate::model::File;
 
 /// progenitor's client, as it writes it, but with the types of our crate.
-pub(super) fn emit(whole: &syn::File) -> File {
-    let mut file = whole.clone();
-    file.items.retain(|item| !matches!(item, Item::Mod(module) if ["types", "prelude"].iter().any(|name| module.ident == name)));
-    file.attrs = Vec::new();
-    WithoutDocs.visit_file_mut(&mut file);
-    file.items.insert(
+pub(super) fn emit(client: &syn::File, source: &str) -> File {
+    let mut code = client.clone();
+    code.items.retain(|item| !matches!(item, Item::Mod(module) if ["types", "prelude"].iter().any(|name| module.ident == name)));
+    code.attrs = Vec::new();
+    WithoutDocs.visit_file_mut(&mut code);
+    code.items.insert(
         0,
         parse_quote!(
             use gatewright::types;
         ),
     );
-    let head = header("spec/openapi.yaml");
     let allowed = "#![allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused, clippy::unwrap_used, reason = \"written by progenitor\")]";
-    let contents = format!(
-        "// {head}\n//! The client that progenitor makes of the specification.\n\n{allowed}\n\n{}",
-        prettyplease::unparse(&file)
+    let body = format!(
+        "//! The client that progenitor makes of the specification.\n\n{allowed}\n\n{}",
+        prettyplease::unparse(&code)
     );
-    File { path: "tests/oracle/src/generated/client.rs".to_owned(), contents }
+    file("tests/oracle/src/generated/client.rs", source, &body)
 }
 
 /// Removes documentation.

@@ -3,22 +3,15 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::{Signatures, emit};
+use super::{Progenitor, emit};
 use crate::build::build;
-use crate::fixture::{edited, sources};
+use crate::fixture::{edited, emitted, sources};
 use crate::load::Sources;
 use crate::lower::lower;
 
-fn generated(sources: &Sources) -> (String, Signatures) {
-    let api = build(sources).expect("the fixture builds");
-    let lowered = lower(&sources.openapi, &api).expect("the fixture lowers");
-    let (files, signatures) = emit(&api, &lowered).expect("the fixture generates");
-    let file = files.into_iter().find(|file| file.path.ends_with("types.rs")).expect("the emitter writes it");
-    (file.contents, signatures)
-}
-
 fn types(sources: &Sources) -> String {
-    generated(sources).0
+    let files = emitted(emit, sources).expect("the fixture generates");
+    files.into_iter().find(|file| file.path.ends_with("types.rs")).expect("the emitter writes it").contents
 }
 
 #[test]
@@ -66,7 +59,9 @@ fn schema_named_like_a_std_type_does_not_shadow_it() {
 
 #[test]
 fn each_form_of_an_operation_has_a_signature() {
-    let (_, signatures) = generated(&sources());
-    let functions: Vec<&str> = signatures.keys().map(String::as_str).collect();
+    let api = build(&sources()).expect("the fixture builds");
+    let lowered = lower(&sources(), &api).expect("the fixture lowers");
+    let progenitor = Progenitor::generate(&api, &lowered).expect("the fixture generates");
+    let functions: Vec<&str> = progenitor.signatures.keys().map(String::as_str).collect();
     assert_eq!(functions, ["create_line", "create_line_stream", "retrieve_line", "stream_write"]);
 }

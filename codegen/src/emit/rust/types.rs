@@ -13,7 +13,7 @@ use super::fields::wire_name;
 use super::known::TypeFacts;
 use super::paths::Shortener;
 use super::{setters, words};
-use crate::emit::{client_header, field_facts, filled, type_origin};
+use crate::emit::{client_file, field_facts, filled, type_origin};
 use crate::lower::Lowered;
 use crate::model::{Api, File, Kind};
 use crate::vocabulary::FILE_PART;
@@ -118,8 +118,8 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
     if !api.target.is_own_crate() {
         code = released(&code);
     }
-    let contents = format!("// {}\n{HEAD}{}{MACROS}\n{code}", client_header(api), shortener.imports());
-    Ok(File { path: format!("{}/types.rs", api.target.rust_api), contents })
+    let body = format!("{HEAD}{}{MACROS}\n{code}", shortener.imports());
+    Ok(client_file(api, format!("{}/types.rs", api.target.rust_api), &body))
 }
 
 /// Code without what only tests of this workspace read.

@@ -4,9 +4,9 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::build::build;
 use crate::document::Document;
 use crate::errors::Errors;
+use crate::fixture::{emitted, sources};
 use crate::load::{OPENAPI, Sources};
 use crate::options::Options;
 use crate::target::GATEWRIGHT;
@@ -144,15 +144,9 @@ fn errors() -> Errors {
 
 fn file_named(name: &str) -> String {
     let openapi = Document::parse(OPENAPI, SPEC).expect("the fixture is YAML");
-    let sources = Sources {
-        target: GATEWRIGHT,
-        openapi,
-        errors: errors(),
-        options: Options::default(),
-        ..crate::fixture::sources()
-    };
-    let api = build(&sources).expect("the fixture is a valid specification");
-    let files = emit(&api);
+    let sources =
+        Sources { target: GATEWRIGHT, openapi, errors: errors(), options: Options::default(), ..sources() };
+    let files = emitted(emit, &sources).expect("the fixture is a valid specification");
     let path = format!("bindings-node/src-ts/generated/{name}");
     files.into_iter().find(|file| file.path == path).expect("the file is emitted").contents
 }

@@ -62,7 +62,7 @@ fn schema_lowers_to_objects_lists_enums_and_conditions() {
 
 #[test]
 fn checker_is_emitted_with_a_branch_for_each_member() {
-    let code = emit::checker::emit(&checker(&schema()).expect("it can be decided")).contents;
+    let code = emit::checker::of_report(&checker(&schema()).expect("it can be decided")).contents;
     insta::assert_snapshot!(code.split_once("impl<W: Watch>").expect("the methods").1);
 }
 

@@ -28,7 +28,7 @@ const ELSEWHERE: [&str; 5] = [
     "./generated/types",
 ];
 
-/// The parts, by the names in the page's placeholders.
+/// The parts, by the names in the marks of the page.
 pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> {
     let mut package = TypeScriptPackage { sources, public: Vec::new(), read: RefCell::default() };
     let exports = exports(&package.text("./index")?);

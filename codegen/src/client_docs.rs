@@ -2,7 +2,7 @@
 //! are written by hand, except for a part for each public name, which comes from the sources: its signature, arguments, errors
 //! and example.
 //!
-//! A public name without a placeholder on the page of its language is an error, and so is a placeholder for a name that is not
+//! A public name without the marks of its part on the page of its language is an error, and so are marks for a name that is not
 //! public.
 
 mod examples;
@@ -17,7 +17,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::write::{GeneratedPart, Output};
+use super::model::File;
+use super::write::{Output, part_marks};
 
 /// Generates the parts of a page from the sources of its language.
 type Reader = fn(&SourceFiles<'_>) -> Result<Vec<(String, String)>>;
@@ -29,8 +30,8 @@ const PAGES: [(&str, Reader); 3] = [
     ("docs/reference/rust-client.md", rust::parts),
 ];
 
-/// The text before the name in the lines that mark a part of these pages.
-const PLACE: &str = "surface of ";
+/// The text before a public name in the marks of its part.
+const PREFIX: &str = "surface of ";
 
 /// The text of source files: of generated ones as they will be written, of all others as they are on disk.
 pub(super) struct SourceFiles<'a> {
@@ -52,41 +53,41 @@ impl SourceFiles<'_> {
     }
 }
 
-/// The parts of all pages. Errors: a page has a placeholder for a name that is not public.
-pub(super) fn parts(root: &Path, generated: &Output) -> Result<Vec<GeneratedPart>> {
+/// The parts of all pages. Errors: a page has marks for a name that is not public, or lacks those of one.
+pub(super) fn emit(root: &Path, generated: &Output) -> Result<Vec<File>> {
     let sources = SourceFiles { root, generated };
-    let mut parts = Vec::new();
+    let mut files = Vec::new();
     for (path, reader) in PAGES {
-        let read = reader(&sources)?;
+        let parts = reader(&sources)?;
         let page = sources.text(path)?;
-        let names: BTreeSet<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
-        let places: BTreeSet<&str> = places(&page).collect();
-        let unknown: Vec<&str> = places.difference(&names).copied().collect();
+        let names: BTreeSet<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+        let marked: BTreeSet<&str> = marked_names(&page).collect();
+        let unknown: Vec<&str> = marked.difference(&names).copied().collect();
         if !unknown.is_empty() {
             bail!("{path} has a place for what is not public: {}", unknown.join(", "));
         }
-        let missing: String = names.difference(&places).map(|name| place(name)).collect();
+        let missing: String = names.difference(&marked).map(|name| marks(name)).collect();
         if !missing.is_empty() {
             bail!("{path} lacks what is public; put these lines where they belong:\n{missing}");
         }
-        parts.extend(read.into_iter().map(|(name, contents)| GeneratedPart {
+        files.extend(parts.into_iter().map(|(name, contents)| File {
             path: path.to_owned(),
-            name: format!("{PLACE}{name}"),
+            part: Some(format!("{PREFIX}{name}")),
             contents,
         }));
     }
-    Ok(parts)
+    Ok(files)
 }
 
-/// The lines that mark the beginning and end of a part.
-fn place(name: &str) -> String {
-    format!("<!-- {PLACE}{name}: written by cargo xtask codegen -->\n<!-- end of {PLACE}{name} -->\n")
+/// The marks of the part of a public name.
+fn marks(name: &str) -> String {
+    part_marks(&format!("{PREFIX}{name}")).concat()
 }
 
-/// The names for which a page has a placeholder.
-fn places(page: &str) -> impl Iterator<Item = &str> {
+/// The names for which a page has marks.
+fn marked_names(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| {
-        let name = line.strip_prefix("<!-- ")?.strip_prefix(PLACE)?;
+        let name = line.strip_prefix("<!-- ")?.strip_prefix(PREFIX)?;
         name.strip_suffix(": written by cargo xtask codegen -->")
     })
 }
@@ -96,8 +97,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_of_a_page_are_found() {
-        let page = format!("# A\n{}\n{}", place("Client"), place("AsyncClient: client.images"));
-        assert_eq!(places(&page).collect::<Vec<_>>(), ["Client", "AsyncClient: client.images"]);
+    fn marks_of_a_page_are_found() {
+        let page = format!("# A\n{}\n{}", marks("Client"), marks("AsyncClient: client.images"));
+        assert_eq!(marked_names(&page).collect::<Vec<_>>(), ["Client", "AsyncClient: client.images"]);
     }
 }

@@ -20,7 +20,7 @@ const MODULES: [&str; 3] = ["middleware", "report", "webhooks"];
 /// Names that other pages of the reference describe: the types of requests and responses.
 const ELSEWHERE: [&str; 1] = ["types"];
 
-/// The parts, by the names in the page's placeholders.
+/// The parts, by the names in the marks of the page.
 pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> {
     let package = PythonPackage::new(sources);
     let mut items = Vec::new();

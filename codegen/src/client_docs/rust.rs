@@ -26,7 +26,7 @@ const OTHERS: [(&str, &str, &str); 2] = [
     ("safe/src", "gatewright_safe", "gatewright"),
 ];
 
-/// The parts, by the names in the page's placeholders.
+/// The parts, by the names in the marks of the page.
 pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> {
     let core = Crate::read(sources, "core/src")?;
     let others = OTHERS.map(|(folder, name, path)| Ok((name, path, Crate::read(sources, folder)?)));

@@ -98,6 +98,8 @@ pub struct RawStream {
     end: Option<Result<(), Error>>,
     /// The error the stream failed with, for callers that ask again.
     failure: Option<(ErrorKind, String)>,
+    /// How often a [`futures_util::Stream`] has delivered that error again.
+    repeated_errors: usize,
     opened: Instant,
     last_byte: Instant,
     timer: Pin<Box<Sleep>>,
@@ -124,6 +126,7 @@ impl RawStream {
             levels: Levels::new(operation, bounds.max_body_bytes),
             end: None,
             failure: None,
+            repeated_errors: 0,
             opened: now,
             last_byte: now,
             timer: Box::pin(tokio::time::sleep_until(later(

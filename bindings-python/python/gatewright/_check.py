@@ -31,7 +31,7 @@ __all__ = ["CheckOptions", "CheckResult", "check", "check_async"]
 
 
 _WAIT_MS = 50
-"""How long the kit is waited for before signals get their turn."""
+"""How long to wait for the kit before signals are handled."""
 
 
 class CheckResult:
@@ -51,7 +51,7 @@ class CheckResult:
         self.report: Report = json.loads(self.json)
         """The report, in the form that `gatewright.report` validates."""
         self.evidence: list[dict[str, Any]] = json.loads(evidence)
-        """Per check that was run: `id`, `model`, `assertions`, `exchange`; secrets are taken out."""
+        """For each check that was run: `id`, `model`, `assertions`, `exchange`; secrets are redacted."""
 
     json: str
     """The report as text, in canonical form."""
@@ -100,12 +100,12 @@ def check(
 ) -> CheckResult:
     """Checks whether a service is compatible.
 
-    Ctrl-C ends the run at once. The `KeyboardInterrupt` then has an attribute `result`, the `CheckResult` of
-    the run so far: its report is complete, and cells that were not reached are marked `aborted:`.
+    Ctrl-C ends the run at once. The attribute `result` of the `KeyboardInterrupt` is then the `CheckResult`
+    of the run so far: its report is complete, and cells that were not reached are marked `aborted:`.
 
     Args:
         endpoint: Address of the service, without the base path.
-        api_key: Key that the requests carry. Default: `GATEWRIGHT_API_KEY`.
+        api_key: API key of the requests. Default: `GATEWRIGHT_API_KEY`.
         on_progress: Called with each event. `planned` has `cells` and `to_run`; `started` has `index`, `id`,
             `model`; `finished` has these and `check`. An exception in it ends the run.
         options: See `CheckOptions`.
@@ -148,10 +148,10 @@ async def check_async(
 ) -> CheckResult:
     """Like `check`, on an asyncio event loop.
 
-    Cancelling the task ends the run at once. The `CancelledError` then has the attribute `result`, as the
-    `KeyboardInterrupt` of `check` has it. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError`
-    instead, whose `__cause__` it is; before Python 3.11, the task that awaits it gets another `CancelledError`,
-    whose `__context__` it is.
+    Cancelling the task ends the run at once. The attribute `result` of the `CancelledError` then has the run
+    so far, as in `check`. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError` instead, with the
+    `CancelledError` as its `__cause__`; before Python 3.11, the awaiting task gets another `CancelledError`,
+    with the original one as its `__context__`.
 
     >>> import asyncio, gatewright
     >>> service = gatewright.Client().base_url
@@ -183,7 +183,7 @@ def _hand_over(run: CheckRun, interruption: BaseException) -> None:
     Sets an attribute of the existing exception instead of raising another class: `asyncio.timeout`
     recognises its own cancellations by their exact class.
     """
-    # Only a kit that broke leaves nothing behind; that must not hide the interruption.
+    # Only a broken kit has no result; its error must not hide the interruption.
     with contextlib.suppress(RuntimeError, InternalError):
         interruption.result = CheckResult(run)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -204,7 +204,7 @@ def _begin(endpoint: str, api_key: str | None, options: CheckOptions) -> CheckRu
 
 
 def _plain(name: str, value: object) -> object:
-    """An option as JSON: a path becomes text, and so does a number that JSON lacks (the kit refuses it)."""
+    """An option as JSON. Paths become text, and so do numbers that JSON lacks, which the kit then rejects."""
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""What a streamed answer amounts to, event by event: texts so far, calls of tools, values of a type."""
+"""A streamed answer as it grows, event by event: texts so far, tool calls, values of a type."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Event:
 
 
 class ChunkEvent(_Event):
-    """A chunk as it arrived; the events of what it brings follow."""
+    """A chunk as it arrived. The events for its contents follow."""
 
     type: Literal["chunk"] = "chunk"
 
@@ -51,7 +51,7 @@ class ChunkEvent(_Event):
 
 
 class _Growing(_Event):
-    """An event of a JSON text that grows."""
+    """An event of a growing JSON text."""
 
     def __init__(self, text: str, cut: tuple[int, str]) -> None:
         self._text = text
@@ -82,8 +82,8 @@ class ContentDeltaEvent(_Growing):
 
     @property
     def parsed(self) -> Any:
-        """The JSON so far, as plain dicts and lists, if a format was asked for and there is any. The text so
-        far is read when this is, once, and up to 1 MiB; above, it is None."""
+        """The JSON so far, as plain dicts and lists; None if the request has no format or no value has begun.
+        The text is parsed when this is first read. Beyond 1 MiB of text, it is None."""
         return self._value()
 
 
@@ -98,7 +98,7 @@ class ContentDoneEvent(_Event, Generic[_Value]):
         self.content = content
         """The whole text."""
         self.parsed = parsed
-        """Its value, if a format was asked for."""
+        """The value; None if the request has no format."""
 
 
 class RefusalDeltaEvent(_Event):
@@ -145,7 +145,7 @@ class ToolArgumentsDeltaEvent(_Growing):
 
     @property
     def parsed_arguments(self) -> Any:
-        """The arguments so far, if there are any; as `ContentDeltaEvent.parsed`."""
+        """The arguments so far, or None; see `ContentDeltaEvent.parsed`."""
         return self._value()
 
 
@@ -162,7 +162,7 @@ class ToolArgumentsDoneEvent(_Event):
         self.arguments = arguments
         """The whole text."""
         self.parsed_arguments = value_of(arguments, len(arguments), "")
-        """The arguments; None if they are no JSON."""
+        """The arguments; None if they are not JSON."""
 
 
 if TYPE_CHECKING:
@@ -198,14 +198,14 @@ class _Choice:
 
 
 class ChatEvents:
-    """Makes events of chunks."""
+    """Turns chunks into events."""
 
     def __init__(self, wanted: Format | None) -> None:
         self._wanted = wanted
         self._choices: dict[int, _Choice] = {}
 
     def of(self, chunk: Any, events: list[Any]) -> None:
-        """Adds the events of a chunk. Raises ValueError where a text cannot become the requested value."""
+        """Adds the events of a chunk. Raises ValueError if a text is not the requested value."""
         events.append(ChunkEvent(chunk))
         for choice in chunk.choices or []:
             index = choice.index or 0
@@ -217,7 +217,7 @@ class ChatEvents:
                 self._finish(events, index, state)
 
     def end(self, events: list[Any]) -> None:
-        """Adds the events that a stream without finish reasons has not had yet."""
+        """Adds the remaining events of a stream without finish reasons."""
         for index, state in self._choices.items():
             self._finish(events, index, state)
 
@@ -250,7 +250,8 @@ class ChatEvents:
             events.append(ToolArgumentsDeltaEvent(at, known.name, new, known.arguments, known.prefix.cut()))
 
     def _finish(self, events: list[Any], index: int, state: _Choice, *, reads: bool = True) -> None:
-        """Ends what is open: the text before calls of tools, which is no value; a call before the next."""
+        """Completes what is open: the text before tool calls, which is not a value; a call before the next
+        one."""
         if not state.is_text_done:
             state.is_text_done = True
             if state.content:
@@ -267,9 +268,9 @@ class ChatEvents:
 
 
 class _Reader:
-    """Reads a stream event by event, and gives each of them as one or more events of its own.
+    """Reads a stream and turns each event into one or more events of its own.
 
-    `_make` and `_final` differ by protocol; the rest of what differs, by client.
+    `_make` and `_final` depend on the protocol, the other methods on the client.
     """
 
     _stream: Any
@@ -288,8 +289,8 @@ class _Reader:
         return self._stream.response  # type: ignore[no-any-return]
 
     def _make(self, event: Any, made: list[Any]) -> None:
-        """Adds the events of an event; of None, those at the end. Raises ValueError after those before a text
-        that cannot become the requested value."""
+        """Adds the events of an event; for None, those at the end. If a text is not the requested value, adds
+        the events before it and raises ValueError."""
         raise NotImplementedError
 
     def _final(self) -> Steps[Any]:
@@ -320,7 +321,7 @@ class _Reader:
         return self._ready.pop()
 
     def _of_stream(self) -> Any:
-        """The next event of the stream, or what to await for it; None after the last."""
+        """The next event of the stream, or an awaitable for it; None after the last."""
         raise NotImplementedError
 
     def _rest(self) -> Steps[None]:
@@ -420,11 +421,11 @@ class ChatCompletionEvents(_ChatReader, SyncReader, Generic[_Value]):
         def __next__(self) -> ChatEvent[_Value]: ...
 
     def get_final_completion(self) -> ParsedChatCompletion[_Value]:
-        """Reads on to the end; returns the whole answer, with `parsed` in its messages if a format was asked
-        for.
+        """Reads to the end; returns the whole answer, with `parsed` in its messages if the request has a
+        format.
 
         Raises:
-            StructuredOutputError: A choice was cut off, or its text is no value of the type.
+            StructuredOutputError: A choice was cut off, or its text is not a value of the type.
         """
         return drive(self._final())
 
@@ -438,7 +439,7 @@ class AsyncChatCompletionEvents(_ChatReader, AsyncReader, Generic[_Value]):
         async def __anext__(self) -> ChatEvent[_Value]: ...
 
     async def get_final_completion(self) -> ParsedChatCompletion[_Value]:
-        """As `ChatCompletionEvents.get_final_completion`."""
+        """Like `ChatCompletionEvents.get_final_completion`."""
         return await drive_async(self._final())
 
 
@@ -453,7 +454,7 @@ class _TextDelta(View):
 
     @property
     def parsed(self) -> Any:
-        """The JSON so far, if a format was asked for and there is any."""
+        """The JSON so far; None if the request has no format or no value has begun."""
         return self._growing._value()
 
 
@@ -505,16 +506,16 @@ class ResponseEvents(_ResponseReader, SyncReader, Generic[_Value]):
         def __next__(self) -> ResponseEvent: ...
 
     def get_final_response(self) -> ParsedResponse[_Value]:
-        """Reads on to the end; returns the whole answer, with `output_parsed` if a format was asked for.
+        """Reads to the end; returns the whole answer, with `output_parsed` if the request has a format.
 
         Raises:
-            StructuredOutputError: It failed or was cut off, or its text is no value of the type.
+            StructuredOutputError: It failed or was cut off, or its text is not a value of the type.
         """
         return drive(self._final())
 
 
 class AsyncResponseEvents(_ResponseReader, AsyncReader, Generic[_Value]):
-    """The events of a response: `async for event in stream`, once. As `ResponseEvents`."""
+    """The events of a response: `async for event in stream`, once. Like `ResponseEvents`."""
 
     if TYPE_CHECKING:
 
@@ -522,7 +523,7 @@ class AsyncResponseEvents(_ResponseReader, AsyncReader, Generic[_Value]):
         async def __anext__(self) -> ResponseEvent: ...
 
     async def get_final_response(self) -> ParsedResponse[_Value]:
-        """As `ResponseEvents.get_final_response`."""
+        """Like `ResponseEvents.get_final_response`."""
         return await drive_async(self._final())
 
 
@@ -538,11 +539,11 @@ class _PlainReader(_Reader):
 
 
 class PlainEvents(_PlainReader, SyncReader):
-    """The events of a message or of native content."""
+    """The events of a message or of a native stream."""
 
 
 class AsyncPlainEvents(_PlainReader, AsyncReader):
-    """The events of a message or of native content."""
+    """The events of a message or of a native stream."""
 
 
 class StreamManager(Generic[_Opened]):

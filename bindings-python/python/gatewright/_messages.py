@@ -33,11 +33,11 @@ class MessageEvents(MessageStream):
 
     @property
     def text_stream(self) -> Iterator[str]:
-        """The new text of all text blocks, in place of the events."""
+        """The new text of all text blocks, instead of the events."""
         return self.text()
 
     def get_final_text(self) -> str:
-        """Reads on to the end; returns the text of all text blocks."""
+        """Reads to the end; returns the text of all text blocks."""
         return _text(self.get_final_message())
 
     def until_done(self) -> MessageEvents:
@@ -51,11 +51,11 @@ class AsyncMessageEvents(AsyncMessageStream):
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
-        """The new text of all text blocks, in place of the events."""
+        """The new text of all text blocks, instead of the events."""
         return self.text()
 
     async def get_final_text(self) -> str:
-        """Reads on to the end; returns the text of all text blocks."""
+        """Reads to the end; returns the text of all text blocks."""
         return _text(await self.get_final_message())
 
     async def until_done(self) -> AsyncMessageEvents:
@@ -84,13 +84,14 @@ class Messages(resources.Messages):
         """Creates a message whose text is a value of a type: `parsed_output`.
 
         The type's JSON Schema is sent in its strict form: every property is required, and no other is
-        allowed. `parsed_output` is None if the model refused (`stop_reason` says so) or called tools instead.
+        allowed. `parsed_output` is None if the model refused (`stop_reason` is `refusal`) or called tools
+        instead.
 
         Args:
-            output_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2 knows;
-                or a JSON Schema as a dict, for plain dicts and lists.
-            arguments: As of `create`, without `stream`. `output_config` may have members other than
-                `format`.
+            output_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2
+                supports; or a JSON Schema as a dict, which yields plain dicts and lists.
+            arguments: The arguments of `create`, without `stream`. `output_config` may have members other
+                than `format`.
 
         >>> import gatewright
         >>> from dataclasses import dataclass
@@ -109,7 +110,7 @@ class Messages(resources.Messages):
         'City'
 
         Raises:
-            StructuredOutputError: The answer was cut off, or is no value of the type. The error holds it.
+            StructuredOutputError: The answer was cut off, or is not a value of the type. The error holds it.
             ConfigurationError: pydantic is missing, or cannot describe the type.
         """
         from gatewright._structured import format_of, parsed_answer
@@ -127,21 +128,21 @@ class Messages(resources.Messages):
         on_event: Callable[[types.MessageStreamEvent], object] | None = None,
         **arguments: Unpack[MessagesRunToolsArguments],
     ) -> ToolRun[types.Message]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
-        Name, description and schema of a function come from its docstring and its type hints, which pydantic
-        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
-        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
-        one after the other, in the calling thread; their results are one turn of the user.
+        A function's name, docstring and type hints become its name, description and schema (this needs
+        pydantic 2); a `gatewright.Tool` overrides them. The model gets what a function returns as text or as
+        JSON, and an exception, or arguments that don't fit, as `error: …`. The calls of a round run one after
+        the other, in the calling thread; their results form one user turn.
 
         Args:
             tools: The functions, or `gatewright.Tool`s.
-            max_rounds: How often the model may call tools, one or more at a time.
-            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            max_rounds: Maximum number of rounds in which the model calls tools, one or more at a time.
+            raise_errors: Whether an exception in a function, or arguments that don't fit, end the loop.
             on_message: Called with each turn that is added: the model's, and the results.
             on_event: If given, each answer is streamed, and this is called with its events.
-            arguments: As of `create`, without `stream`. A `tool_choice` that forces a call applies to the
-                first round only.
+            arguments: The arguments of `create`, without `stream`. A `tool_choice` that forces a call applies
+                to the first round only.
 
         >>> import gatewright
         >>> def weather(place: str) -> str:
@@ -159,8 +160,8 @@ class Messages(resources.Messages):
         (['user', 'assistant', 'user', 'assistant'], True)
 
         Raises:
-            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
-                `messages`.
+            ToolLoopError: There were more than `max_rounds` rounds, or an answer was cut off in its calls.
+                The error has the `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
         from gatewright._tool_loops import MessageLoop, run
@@ -173,7 +174,7 @@ class Messages(resources.Messages):
         `get_final_text()`.
 
         Args:
-            arguments: As of `create`, without `stream`.
+            arguments: The arguments of `create`, without `stream`.
 
         >>> import gatewright
         >>> client = gatewright.Client()
@@ -247,10 +248,10 @@ class AsyncMessages(resources.AsyncMessages):
         on_event: Callable[[types.MessageStreamEvent], object] | None = None,
         **arguments: Unpack[MessagesRunToolsArguments],
     ) -> ToolRun[types.Message]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
         As `Messages.run_tools`, but the calls of a round run at the same time: coroutine functions as
-        tasks, plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        tasks, plain functions in threads. Cancelling the caller cancels them. `on_message` and
         `on_event` may be coroutine functions.
 
         >>> import asyncio, gatewright

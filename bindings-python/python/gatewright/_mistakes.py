@@ -1,4 +1,4 @@
-"""Suggestions for callers whose arguments are refused. Imported with the first such mistake."""
+"""Suggestions for callers whose arguments are rejected. Imported at the first such mistake."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_COMPARED_NAME = 64
-"""Characters of a name up to which similar names are looked for."""
+"""Maximum number of characters of a name for which similar names are searched."""
 
 CALL_OPTIONS = (
     "timeout",
@@ -49,7 +49,8 @@ def mended(
     body: dict[str, Any] | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """The options of a call that was refused, in a form that is not. Raises the error, or a better one."""
+    """The options of a call that was rejected, in a form that is accepted. Raises the error, or a more
+    helpful one, if there is none."""
     known = [*CALL_OPTIONS, *(name for part in (*parameters, body) for name in part or ())]
     for name in options:
         if name not in CALL_OPTIONS:
@@ -61,7 +62,7 @@ def mended(
 
 
 def _method_of(client: object) -> tuple[str, list[str]]:
-    """The method of a resource that was called, as callers write it, and its arguments."""
+    """The called method of a resource, as callers write it, and its arguments."""
     found: tuple[str, list[str]] = ("call", [])
     frame = sys._getframe(1)
     while frame is not None:
@@ -83,10 +84,10 @@ def is_timeout(value: object) -> bool:
 
 
 def with_timeouts(options: Mapping[str, Any], *, of_call: bool) -> dict[str, Any]:
-    """Options with a value like `httpx.Timeout` as the options that mean the same.
+    """Replaces a value like `httpx.Timeout` by the equivalent options.
 
-    It limits no call as a whole: `read` is the time until the headers and between bytes; `connect` and `pool`
-    are those of a client. There is nothing like `write`.
+    Such a value doesn't limit a call as a whole: `read` limits the time until the headers and between bytes;
+    `connect` and `pool` are options of a client. `write` has no equivalent.
     """
     limits: Any = options["timeout"]
 

@@ -1,4 +1,4 @@
-"""Pages of lists that go on with the next page."""
+"""Pages of lists that continue with the next page."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _Page(View):
         return self._record.__reduce__()  # type: ignore[return-value]
 
     def _end(self) -> str | None:
-        """What the next page begins after: its token, or the last item of this one."""
+        """Where the next page begins: its token, or the last item of this one."""
         return self.get("nextPageToken") or self.get("last_id")
 
     def _next(self) -> Any:
-        """What fetches the next page; None after the last."""
+        """A function that fetches the next page; None after the last."""
         end = self._end()
         if self._fetch is None or end is None or not (self.get("nextPageToken") or self.get("has_more")):
             return None
@@ -59,7 +59,7 @@ class _Page(View):
 
 
 class Page(_Page):
-    """A page whose iteration goes on with the items of the next pages."""
+    """A page whose iteration continues with the items of the next pages."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class Page(_Page):
 
 
 class AsyncPage(_Page):
-    """A page whose asynchronous iteration goes on with the items of the next pages."""
+    """A page whose asynchronous iteration continues with the items of the next pages."""
 
     __slots__ = ()
 

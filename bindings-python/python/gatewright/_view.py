@@ -1,4 +1,4 @@
-"""Records with members of our own beside those that arrived."""
+"""Records with additional members."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class View(Mapping):  # type: ignore[type-arg]
-    """A record, some of whose attributes are ours: `message.parsed`.
+    """A record with additional attributes, such as `message.parsed`.
 
-    As a mapping, and in JSON, it is the record: what is ours is never sent.
+    As a mapping, and in JSON, it is the plain record: the additional attributes are never sent.
     """
 
     __slots__ = ("_own", "_record")

@@ -17,7 +17,7 @@ export class InputItems extends ResponsesInputItemsResource {
    * Lists the items that a stored response was generated from. `for await` over the page, or over the promise of it, goes on
    * with the next pages, unless `before` is set; `for` gives the items of this page.
    *
-   * Errors: those of the generated method; `DecodeError` if a page ends with the same item as the one before.
+   * Errors: those of the generated method; `DecodeError` if a page leads back to an earlier one.
    *
    * @example
    * ```js

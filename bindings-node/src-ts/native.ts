@@ -54,7 +54,7 @@ export class NativeModels extends NativeModelsResource {
    * Lists the models. `for await` over the page, or over the promise of it, goes on with the next pages; `for` gives the models
    * of this page.
    *
-   * Errors: those of the generated method; `DecodeError` if a page names itself as the next one.
+   * Errors: those of the generated method; `DecodeError` if a page leads back to an earlier one.
    *
    * @example
    * ```js

@@ -3,6 +3,7 @@
 
 mod builder;
 mod generated;
+mod pages;
 mod typed;
 
 use std::fmt;

@@ -381,7 +381,6 @@ impl<T> Response<T> {
     }
 
     /// Adds the response's metadata to an error that it caused, and redacts the error.
-    #[cfg(feature = "schemars")]
     pub(crate) fn describe(&self, error: Error, operation: &Operation) -> Error {
         self.head.describe(error, operation)
     }

@@ -1,4 +1,4 @@
-/** What a streamed chat completion amounts to, event by event: texts so far, calls of tools, values of a schema. */
+/** A streamed chat completion as it grows, event by event: texts so far, tool calls, values of a schema. */
 
 import type { ParsedChatCompletion } from "./chat";
 import type { ChatCompletionStream } from "./generated/streams";
@@ -8,7 +8,7 @@ import { ApiPromise } from "./promise";
 import { Reader } from "./reader";
 import { type CallOrigin, type Format, parseCompletion, Unfit } from "./structured";
 
-/** A chunk as it arrived; the events of what it brings follow. */
+/** A chunk as it arrived. The events for its contents follow. */
 export interface ChunkEvent {
   /** Kind of the event. */
   readonly type: "chunk";
@@ -27,8 +27,8 @@ export interface ContentDeltaEvent {
   /** The text so far. */
   readonly snapshot: string;
   /**
-   * The JSON so far, if a format was asked for and there is any, else null. The text so far is read when this is, once,
-   * and up to 1 MiB; above, it is null.
+   * The JSON so far; null if the request has no format or no value has begun. The text is parsed when this is
+   * first read. Beyond 1 MiB of text, it is null.
    */
   readonly parsed: unknown;
 }
@@ -41,7 +41,7 @@ export interface ContentDoneEvent<T> {
   readonly index: number;
   /** The whole text. */
   readonly content: string;
-  /** Its value, if a format was asked for, else null. */
+  /** The value; null if the request has no format. */
   readonly parsed: T | null;
 }
 
@@ -79,7 +79,7 @@ export interface ToolArgumentsDeltaEvent {
   readonly arguments_delta: string;
   /** The text so far. */
   readonly arguments: string;
-  /** The arguments so far, if there are any, else null; as `parsed` of new text. */
+  /** The arguments so far, or null; see `ContentDeltaEvent.parsed`. */
   readonly parsed_arguments: unknown;
 }
 
@@ -93,7 +93,7 @@ export interface ToolArgumentsDoneEvent {
   readonly name: string;
   /** The whole text. */
   readonly arguments: string;
-  /** The arguments; null if they are no JSON. */
+  /** The arguments; null if they are not JSON. */
   readonly parsed_arguments: unknown;
 }
 
@@ -145,17 +145,18 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
     if (error !== undefined) await this.#fail(error);
   }
 
-  /** Errors: that of the whole answer, which says what is wrong with it; else this one. */
+  /** Errors: that of the whole answer, which explains what is wrong; otherwise this one. */
   async #fail(error: Error): Promise<void> {
     if (error instanceof Unfit || error instanceof CutOffText) await this.finalChatCompletion();
     throw error;
   }
 
   /**
-   * Reads on to the end; returns the whole answer, with `parsed` in its messages if a format was asked for. A loop still
-   * gets every event.
+   * Reads to the end; returns the whole answer, with `parsed` in its messages if the request has a format. A
+   * loop still gets every event.
    *
-   * Errors: `StructuredOutputError` if a choice was cut off, or its text is no value; those of the stream.
+   * Errors: `StructuredOutputError` if a choice was cut off, or its text is not a value of the schema; those
+   * of the stream.
    */
   finalChatCompletion(): ApiPromise<ParsedChatCompletion<T>> {
     return ApiPromise.of(this.#final());
@@ -167,7 +168,10 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
     return completion as ParsedChatCompletion<T>;
   }
 
-  /** Reads on to the end; returns the text of the first choice, null if there is none. Errors: those of the stream. */
+  /**
+   * Reads to the end; returns the text of the first choice, null if it has none. Errors: those of the
+   * stream.
+   */
   async finalContent(): Promise<string | null> {
     const { choices } = await (await this.opened).finalChatCompletion();
     return choices[0]?.message.content ?? null;
@@ -177,7 +181,7 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
 /** An error as a value, so that the events before it are yielded first. */
 const failed = (error: Error): Error => error;
 
-/** What has arrived of a call. */
+/** The part of a call that has arrived. */
 class CallSoFar {
   name = "";
   arguments = "";
@@ -185,7 +189,7 @@ class CallSoFar {
   isFunction = true;
 }
 
-/** What has arrived of a choice. */
+/** The part of a choice that has arrived. */
 class ChoiceSoFar {
   content = "";
   refusal = "";
@@ -198,7 +202,7 @@ class ChoiceSoFar {
 /** A text ended before it could become the requested value. */
 class CutOffText extends Error {}
 
-/** Makes events of chunks. */
+/** Turns chunks into events. */
 class Answer {
   readonly #format: Format | undefined;
   readonly #choices = new Map<number, ChoiceSoFar>();
@@ -207,7 +211,7 @@ class Answer {
     this.#format = format;
   }
 
-  /** Adds the events of a chunk. Errors: `Unfit` or `CutOffText` where a text cannot become the requested value. */
+  /** Adds the events of a chunk. Errors: `Unfit` or `CutOffText` if a text is not the requested value. */
   async take(chunk: ChatCompletionChunk, events: ChatEvent<unknown>[]): Promise<void> {
     events.push({ type: "chunk", chunk });
     for (const { index = 0, delta, finish_reason: reason } of chunk.choices ?? []) {
@@ -222,7 +226,7 @@ class Answer {
     }
   }
 
-  /** Adds the events that a stream without finish reasons has not had yet. */
+  /** Adds the remaining events of a stream without finish reasons. */
   async end(events: ChatEvent<unknown>[]): Promise<void> {
     for (const [index, choice] of this.#choices) await this.#finish(events, index, choice);
   }
@@ -269,7 +273,7 @@ class Answer {
     }
   }
 
-  /** Ends what is open: the text before calls of tools, which is no value; a call before the next. */
+  /** Completes what is open: the text before tool calls, which is not a value; a call before the next one. */
   async #finish(
     events: ChatEvent<unknown>[],
     index: number,

@@ -37,14 +37,14 @@ export interface CheckEvidence {
   readonly id: CheckId;
   /** The model that was checked; null for the check of the model list. */
   readonly model: string | null;
-  /** What was expected and what was observed, in the order in which it was looked at. */
+  /** The expected and observed values, in the order in which they were checked. */
   readonly assertions: readonly {
     readonly what: string;
     readonly expected: string;
     readonly observed: string;
     readonly held: boolean;
   }[];
-  /** Request and response as they were on the wire; null if none was made. */
+  /** Request and response as they were on the wire; null if no request was sent. */
   readonly exchange: { readonly request: string; readonly response: string } | null;
 }
 
@@ -96,7 +96,7 @@ export class CheckResult {
     return this.report.overall_status === "pass";
   }
 
-  /** Writes the report, whole or not at all. Errors: `FileError`. */
+  /** Writes the report, completely or not at all. Errors: `FileError`. */
   async write(path: string): Promise<void> {
     const site = new CallSite(this.write);
     namesOf(await this.#run.writeReport(path), site);
@@ -159,7 +159,7 @@ export async function check(
   return result;
 }
 
-/** Unifies the two ways to call it; refuses unknown options. */
+/** Unifies the two ways to call it; rejects unknown options. */
 function split(
   given: string | CheckRequest,
   further: CheckOptions,
@@ -172,7 +172,7 @@ function split(
   return { endpoint, options };
 }
 
-/** The kit's own names. The kit refuses values out of bounds. */
+/** The kit's own names. The kit rejects values out of bounds. */
 function kitOptions(endpoint: string, { profile, ...options }: CheckOptions): string {
   const document = {
     endpoint,
@@ -189,7 +189,7 @@ function renamed(members: object, names: Readonly<Record<string, string | null>>
   return Object.fromEntries(named.filter(([name]) => name != null));
 }
 
-/** A number that JSON cannot represent is passed as text, so that the kit refuses it. */
+/** A number that JSON cannot represent is passed as text, so that the kit rejects it. */
 function isBeyondJson(value: unknown): boolean {
   return typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
 }

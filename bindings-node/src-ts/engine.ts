@@ -15,7 +15,7 @@ export interface EngineResponse {
   /** JSON: an array of `[name, value]`. */
   readonly headers: string;
   readonly requestId: string | null;
-  /** Attempts made, the successful one included. */
+  /** Number of attempts, including the successful one. */
   readonly attempts: number;
   readonly elapsedMs: number;
 }

@@ -1,4 +1,4 @@
-/** Client, report validator and program of the Gatewright gateway. */
+/** Client for the Gatewright gateway, its report validator, and the `gatewright` program. */
 
 import { Client } from "./client";
 

@@ -22,13 +22,15 @@ import { loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 /** Parameters of `messages.parse`. */
 export interface MessageParseParams<S extends Schema>
   extends Omit<MessageRequest, "output_config" | "output_format" | "stream"> {
-  /** What the answer has to be, in `format`: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  /**
+   * Options of the answer; `format` is its schema: a zod 4 schema, another Standard Schema, or a JSON Schema.
+   */
   output_config: Omit<MessageOutputConfig, "format"> & { format: S };
 }
 
 /** Parameters of `messages.runTools`. */
 export interface MessageToolParams extends Omit<MessageRequest, "tools" | "stream"> {
-  /** The functions, made with `tool`. */
+  /** The functions, created with `tool`. */
   tools: readonly Tool[];
 }
 
@@ -57,17 +59,19 @@ export class MessageEvents extends Reader<MessageStream, MessageStreamEvent> {
     yield* await this.opened;
   }
 
-  /** The new text of all text blocks, in place of the events. Errors: as those of the events. */
+  /** The new text of all text blocks, instead of the events. Errors: those of the events. */
   async *textStream(): AsyncGenerator<string, void, undefined> {
     yield* (await this.opened).text();
   }
 
-  /** Reads on to the end; returns the whole message. A loop still gets every event. Errors: those of the stream. */
+  /**
+   * Reads to the end; returns the whole message. A loop still gets every event. Errors: those of the stream.
+   */
   finalMessage(): ApiPromise<Message> {
     return ApiPromise.of(this.opened.then((stream) => stream.finalMessage()));
   }
 
-  /** Reads on to the end; returns the text of all text blocks. Errors: those of the stream. */
+  /** Reads to the end; returns the text of all text blocks. Errors: those of the stream. */
   async finalText(): Promise<string> {
     return (await this.finalMessage()).text;
   }
@@ -76,11 +80,12 @@ export class MessageEvents extends Reader<MessageStream, MessageStreamEvent> {
 /** `client.messages`, with helpers. */
 export class Messages extends MessagesResource {
   /**
-   * Asks for an answer that follows a schema, and gives it as a value: `parsed_output`, which is null if the model refused or
-   * called tools.
+   * Requests an answer that follows a schema, and returns it as a value: `parsed_output`, which is null if
+   * the model refused or called tools.
    *
-   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema (4.2 or later), or
-   * another one of the Standard Schema kind, also checks the answer; of a JSON Schema, the answer is JSON.
+   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema
+   * (4.2 or later) or another Standard Schema also checks the answer; with a JSON Schema, the answer is
+   * unchecked JSON.
    *
    * Errors: `StructuredOutputError` if the answer was cut off, is not JSON or does not fit, with the whole answer in
    * `error.answer`; TypeError for a schema that cannot be sent; those of `create`.
@@ -122,7 +127,7 @@ export class Messages extends MessagesResource {
   /**
    * Opens a stream that can be read at once: `for await (const event of client.messages.stream(…))`.
    *
-   * Errors: those of `create`, when it is read.
+   * Errors: those of `create`, raised when the stream is read.
    *
    * @example
    * ```js
@@ -143,14 +148,14 @@ export class Messages extends MessagesResource {
   }
 
   /**
-   * Asks a model that may call tools, until it answers without calling one.
+   * Calls a model repeatedly, and the tools that it requests, until it answers without a call.
    *
-   * The calls of a round run at the same time, and their results are one turn of the user. An error of a tool goes to the
-   * model as `error: …`, and so do arguments that do not fit. A `tool_choice` that forces a call applies to the first round
-   * only.
+   * The calls of a round run at the same time, and their results form one user turn. The model gets an
+   * error of a tool, or arguments that do not fit, as `error: …`. A `tool_choice` that forces a call applies
+   * to the first round only.
    *
-   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off within its calls, with the turns in
-   * `error.messages`; those of `create`.
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off in its calls, with the
+   * turns in `error.messages`; those of `create`.
    *
    * @example
    * ```js

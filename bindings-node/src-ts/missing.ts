@@ -1,9 +1,9 @@
-/** What other SDKs have and this client does not: a sentence in place of `undefined`. */
+/** Members of other SDKs that this client lacks: an explanation instead of `undefined`. */
 
 import { ImagesResource, MessagesResource, ResponsesResource } from "./generated/resources";
 import { Resources } from "./resources";
 
-/** Names that callers of other SDKs look for, and what they are. */
+/** Names that callers of other SDKs look for, and explanations. */
 type Names = Readonly<Record<string, string>>;
 type Class = abstract new (...made: never[]) => object;
 
@@ -31,7 +31,7 @@ const MISSING: readonly (readonly [place: string, lacking: Class, names: Names])
   ["client.messages", MessagesResource, { batches: "batches" }],
 ];
 
-/** Reading such a name throws a TypeError that says what to do. */
+/** Makes reading such a name throw a TypeError that explains what to do. */
 export function explainMissing(): void {
   for (const [place, { prototype }, names] of MISSING) {
     for (const [name, what] of Object.entries(names)) {

@@ -1,4 +1,4 @@
-/** Pages of lists that go on with the next ones. */
+/** Pages of lists that continue with the next ones. */
 
 import { type CallSite, failureOf } from "./failure";
 import type { Operation } from "./operation";

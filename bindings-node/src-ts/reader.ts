@@ -1,11 +1,11 @@
-/** A stream that is opened and read at once, whose events tell the answer so far. */
+/** A stream that can be read without awaiting its opening; its events include the answer so far. */
 
 import { asyncDispose } from "./feed";
 import type { Stream } from "./stream";
 
 /**
- * Events of one answer, in order, once: `for await (const event of events)`. Leaving the loop closes the connection, as do
- * `close()`, `await using` and the `signal` of the call.
+ * Events of one answer, in order, once: `for await (const event of events)`. Leaving the loop closes the
+ * connection, and so do `close()`, `await using` and the `signal` of the call.
  *
  * @example
  * ```js

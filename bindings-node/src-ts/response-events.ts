@@ -13,7 +13,10 @@ import { type CallOrigin, type Format, parseResponse } from "./structured";
 export interface ResponseTextEvent extends ResponseTextDeltaEvent {
   /** The text so far. */
   readonly snapshot: string;
-  /** The JSON so far, if a format was asked for and there is any, else null; read when this is, and up to 1 MiB. */
+  /**
+   * The JSON so far; null if the request has no format, no value has begun, or the text exceeds 1 MiB. Parsed
+   * when it is read.
+   */
   readonly parsed: unknown;
 }
 
@@ -61,10 +64,11 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent> {
   }
 
   /**
-   * Reads on to the end; returns the whole answer, with `output_parsed` if a format was asked for. A loop still gets every
-   * event.
+   * Reads to the end; returns the whole answer, with `output_parsed` if the request has a format. A loop
+   * still gets every event.
    *
-   * Errors: `StructuredOutputError` if it failed or was cut off, or its text is no value; those of the stream.
+   * Errors: `StructuredOutputError` if it failed or was cut off, or its text is not a value of the schema;
+   * those of the stream.
    */
   finalResponse(): ApiPromise<ParsedResponse<T>> {
     return ApiPromise.of(this.#final());

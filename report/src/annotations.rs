@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use crate::finding::Violation;
 use crate::matrix::model_name;
 use crate::model::{Report, Status};
+use crate::protocols::ProtocolReport;
 use crate::validate::Outcome;
 use gatewright_safe::visible::visible;
 
@@ -26,10 +27,31 @@ pub fn annotations(report: &Report) -> String {
     let mut text = String::new();
     for check in report.checks.iter().filter(|check| check.status == Status::Fail) {
         let title = format!("{} {}", check.id, model_name(check.model.as_deref()));
-        let why = check.in_words().unwrap_or_default();
-        writeln!(text, "::error title={}::{}", property(&title), message(&why)).expect(WRITES);
+        failed(&mut text, &title, check.in_words());
     }
     text
+}
+
+impl ProtocolReport {
+    /// One `::error` line per failed check; empty if none failed.
+    ///
+    /// ```
+    /// fn annotate(document: &gatewright_report::ProtocolReport) {
+    ///     print!("{}", document.to_annotations());
+    /// }
+    /// ```
+    pub fn to_annotations(&self) -> String {
+        let mut text = String::new();
+        for check in self.checks.iter().filter(|check| check.status == Status::Fail) {
+            failed(&mut text, &format!("{} {}", check.id, check.model), check.in_words());
+        }
+        text
+    }
+}
+
+fn failed(text: &mut String, title: &str, why: Option<String>) {
+    let why = why.unwrap_or_default();
+    writeln!(text, "::error title={}::{}", property(title), message(&why)).expect(WRITES);
 }
 
 impl Outcome {

@@ -182,13 +182,16 @@ fn type_of(option: &Entry) -> String {
         OptionKind::Progress => "((task: VideoTask) => unknown)",
         OptionKind::Events => "((progress: CheckProgress) => void)",
         OptionKind::Signal => "AbortSignal",
-        OptionKind::AgentMode => {
-            let words: Vec<String> = option.words.iter().map(|word| quoted(word)).collect();
-            return words.join(" | ");
-        }
+        OptionKind::AgentMode => return alternatives(option),
+        OptionKind::Protocols => return format!("readonly ({})[]", alternatives(option)),
         _ => "string",
     };
     ty.to_owned()
+}
+
+/// The words of an option, as a type.
+fn alternatives(option: &Entry) -> String {
+    option.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | ")
 }
 
 /// A comment, on one line if it fits.

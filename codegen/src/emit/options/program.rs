@@ -46,7 +46,7 @@ fn check_flags(all: EmitterInput<'_>) -> String {
     let mut code = "//! The flags of `gatewright check`.\n\n\
          use std::path::PathBuf;\n\n\
          use clap::Args;\nuse gatewright::report::{CheckId, Profile};\nuse gatewright_checkkit::Options;\n\n\
-         use crate::check::values::{AnnotationsFor, Mode, check_id, milliseconds};\nuse crate::report::profile::ProfileOption;\n\n\
+         use crate::check::values::{AnnotationsFor, Mode, ProtocolChoice, check_id, milliseconds, protocols};\nuse crate::report::profile::ProfileOption;\n\n\
          /// The flags of the command.\n#[derive(Debug, Args)]\npub(crate) struct CheckFlags {\n"
         .to_owned();
     for option in &options {
@@ -63,6 +63,7 @@ fn check_flags(all: EmitterInput<'_>) -> String {
         let value = match option.kind() {
             OptionKind::Boolean | OptionKind::Milliseconds => format!("self.{name}"),
             OptionKind::AgentMode => format!("self.{name}.into()"),
+            OptionKind::Protocols => format!("protocols(&self.{name})"),
             OptionKind::Profile => name.clone(),
             _ => {
                 _ = writeln!(code, "        options.{name}.clone_from(&self.{name});");
@@ -127,6 +128,10 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
             arg.push("value_delimiter = ','".to_owned());
             arg.push("value_parser = check_id()".to_owned());
             "Vec<CheckId>".to_owned()
+        }
+        OptionKind::Protocols => {
+            arg.push("value_enum, value_delimiter = ','".to_owned());
+            "Vec<ProtocolChoice>".to_owned()
         }
         OptionKind::AgentMode => {
             let word = option.default.as_ref().and_then(|value| value.as_str()).unwrap_or_default();

@@ -164,13 +164,17 @@ fn type_of(option: &Entry) -> String {
         OptionKind::Proxy => "str | Literal[False]",
         OptionKind::Middleware => "Sequence[Before | After]",
         OptionKind::Progress => "Callable[[VideoTask], object]",
-        OptionKind::AgentMode => {
-            let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
-            return format!("Literal[{}]", words.join(", "));
-        }
+        OptionKind::AgentMode => return alternatives(option),
+        OptionKind::Protocols => return format!("Sequence[{}]", alternatives(option)),
         _ => "str",
     };
     ty.to_owned()
+}
+
+/// The words of an option, as a type.
+fn alternatives(option: &Entry) -> String {
+    let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
+    format!("Literal[{}]", words.join(", "))
 }
 
 /// Lines of at most the width; those after the first are indented by `hanging` more.

@@ -268,6 +268,7 @@ fn value_type(option: &Entry) -> &str {
         OptionKind::Progress => "OnProgress",
         OptionKind::Names
         | OptionKind::Checks
+        | OptionKind::Protocols
         | OptionKind::AgentMode
         | OptionKind::Annotations
         | OptionKind::Profile

@@ -1,5 +1,5 @@
-//! The document of the additional checks, on chat completions, messages and native generate-content. It is ours, and beside
-//! the report of section 2.12, which it doesn't change: `spec/protocols.schema.json` describes it.
+//! The document of the additional checks, on chat completions, messages and native generate-content. It is ours, and
+//! accompanies the report of section 2.12, which it doesn't change: `spec/protocols.schema.json` describes it.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub struct ProtocolReport {
     pub generated_at: String,
     /// Address of the service, without the base path.
     pub endpoint: String,
-    /// Base path of the API; native generate-content is below `/v1beta` in place of `/v1`.
+    /// Base path of the API; native generate-content is below `/v1beta` instead of `/v1`.
     pub base_path: String,
     /// The models that were tested.
     pub models: Vec<String>,

@@ -204,8 +204,8 @@ impl Validator {
     }
 
     /// A document in canonical form: members in the order of the schema, two spaces per level, one line break at the
-    /// end, integers as digits. The document may be invalid, but must be JSON; otherwise, the verdict says where it is
-    /// not. Refuses a canonical form longer than eight times [`Self::max_bytes`], which that of a report never is.
+    /// end, integers as digits. The document may be invalid, but must be JSON; otherwise, the verdict locates the
+    /// syntax error. Rejects a canonical form longer than eight times [`Self::max_bytes`], which a report's never is.
     ///
     /// ```
     /// use gatewright_report::Validator;
@@ -535,8 +535,8 @@ impl Outcome {
         !self.valid && self.violations.is_empty()
     }
 
-    /// Why the document is invalid, on one line: the first finding that makes it so, and the number of others.
-    /// Violations do; advisories do only under `strict`, if there are no violations. Empty if the document is valid.
+    /// Why the document is invalid, on one line: the first violation and the number of others; without violations,
+    /// under `strict`, the same for advisories. Empty if the document is valid.
     ///
     /// ```
     /// let outcome = gatewright_report::validate(b"");
@@ -555,8 +555,8 @@ impl Outcome {
         }
     }
 
-    /// The findings that are only counted, in words: `not listed: 4000 violations, 2 advisories`. `None` if there is
-    /// nothing.
+    /// The number of findings that are only counted, in words: `not listed: 4000 violations, 2 advisories`. `None` if
+    /// there is nothing.
     ///
     /// ```
     /// let validator = gatewright_report::Validator::builder().max_findings(1).build();

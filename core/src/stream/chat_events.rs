@@ -31,7 +31,7 @@ use crate::wire::json_weight;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum NoValue {}
 
-/// What an event of a chat stream brings, with the answer so far. `T` is the type that the whole text is read as.
+/// An event of a chat stream, with the answer so far. `T` is the type into which the whole text is parsed.
 ///
 /// ```no_run
 /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -53,7 +53,7 @@ pub enum NoValue {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ChatEvent<'e, T = NoValue> {
-    /// A chunk as it arrived; the events of what it brings follow.
+    /// A chunk as it arrived. The events for its contents follow.
     Chunk(&'e ChatCompletionChunk),
     /// New text.
     ContentDelta {
@@ -138,7 +138,7 @@ impl<T> ChatEvent<'_, T> {
     }
 }
 
-/// The events of a chat stream that tell the answer so far; each borrows it until the next one is read.
+/// The events of a chat stream with the answer so far; each borrows the answer until the next one is read.
 ///
 /// ```no_run
 /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -216,7 +216,7 @@ impl<T> ChatEvents<T> {
     }
 
     /// The next event; none after the last. Errors, each time it is called: those of [`EventStream::try_next`];
-    /// StructuredOutput as of `parse` where a text that is read as a type was cut off or does not fit.
+    /// StructuredOutput, as from `parse`, if a text was cut off or does not fit the type.
     ///
     /// ```no_run
     /// # async fn example(mut events: gatewright::ChatEvents) -> Result<(), gatewright::Error> {
@@ -262,7 +262,7 @@ impl<T> ChatEvents<T> {
         Ok(Some(self.answer.event(step, value)))
     }
 
-    /// The error of the whole answer, which says what is wrong with it.
+    /// The error of the whole answer, which explains what is wrong with it.
     async fn whole_error(&mut self, misfit: ErrorOfAnswer) -> Error {
         self.stream.whole().await.map_or_else(|error| error, misfit)
     }
@@ -344,7 +344,7 @@ enum AnswerStep {
     },
     ContentDone {
         choice: i64,
-        /// Whether the answer ends with this text; before calls of tools, a text is no value.
+        /// Whether the answer ends with this text; a text before tool calls is not a value.
         is_value: bool,
     },
     Refusal {
@@ -423,7 +423,7 @@ impl AnswerSoFar {
         }
     }
 
-    /// Ends what is open: the text before calls of tools, which is no value; a call before the next.
+    /// Completes what is open: the text before tool calls, which is not a value; a call before the next one.
     fn end(&mut self, choice: i64, is_value: bool) {
         let state = &mut self.choices[&choice];
         if !std::mem::replace(&mut state.is_text_done, true) {

@@ -47,7 +47,7 @@ impl Deref for ResponseEvent<'_> {
     }
 }
 
-/// The events of a response that tell the texts so far; each borrows them until the next one is read.
+/// The events of a response with the texts so far; each borrows the texts until the next one is read.
 ///
 /// ```no_run
 /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

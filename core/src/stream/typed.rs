@@ -39,8 +39,8 @@ const MAX_REPEATED_ERRORS: usize = 16;
 /// # }
 /// ```
 ///
-/// It is read in one way, once: what reads the rest takes the stream with it, so that nothing else can find it empty and
-/// take it for complete.
+/// It can be read once, in one way: a method that reads the rest consumes the stream, so that no later reader finds
+/// it empty and takes it for complete.
 ///
 /// ```compile_fail,E0382
 /// # async fn example(chunks: gatewright::EventStream<gatewright::types::ChatCompletionChunk>) {
@@ -154,11 +154,10 @@ impl<T: Chunk> EventStream<T> {
         LevelStream { raw: self.raw, next: RawStream::poll_next_text }
     }
 
-    /// Reads to the end and returns the response that the whole stream amounts to, including events read earlier.
-    /// Members that the response's type requires and the stream did not carry are present and empty: without usage in
-    /// the stream, all counts are 0.
+    /// Reads to the end and returns the whole response, including events read earlier. Members that the response's
+    /// type requires and the stream lacked are empty: without usage in the stream, all counts are 0.
     ///
-    /// Errors: as [`EventStream::try_next`], with the partial response.
+    /// Errors: those of [`EventStream::try_next`], with the partial response.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

@@ -125,6 +125,16 @@ pub(crate) fn place(findings: Vec<(usize, Finding)>, document: &[u8]) -> Vec<Vio
         .collect()
 }
 
+/// The lines of offsets in ascending order.
+pub(crate) fn lines(document: &[u8], offsets: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut cursor = Cursor { document, offset: 0, line: 1, column: 1 };
+    let line = |offset| {
+        cursor.advance(offset);
+        cursor.line
+    };
+    offsets.map(line).collect()
+}
+
 struct Cursor<'a> {
     document: &'a [u8],
     offset: usize,

@@ -115,6 +115,8 @@ fn time(ms: u64) -> String {
 
 /// A no-break space.
 const NO_BREAK: &str = "\u{a0}";
+/// Maximum number of checks on a page: a report of a thousand models has 6,001.
+const MAX_PAGE_CHECKS: usize = 10_000;
 /// The units of numbers on a page.
 const UNITS: [&str; 6] = ["ms", "s", "min", "bytes", "events", "%"];
 

@@ -1,5 +1,6 @@
 //! The program as people and scripts run it: exit codes, output, messages.
 
+mod answers;
 mod check;
 mod config;
 #[cfg(unix)]

@@ -58,9 +58,9 @@ class _Configured(ClientArguments):
         __init__.__wrapped__ = ClientArguments.__init__
 
         def __getattr__(self, name):
-            from gatewright._mistakes import missing
+            from gatewright._missing import missing
 
-            raise missing(self, name)
+            raise missing(self, "client", name)
 
     def _configure(
         self,

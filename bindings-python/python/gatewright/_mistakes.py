@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 import sys
 
-from gatewright.generated.errors import ConfigurationError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,10 +30,11 @@ CALL_OPTIONS = (
 
 def refused(method: str, name: str, known: Iterable[str]) -> TypeError:
     """The error about an argument that a method does not have."""
-    return TypeError(f"{method}() has no argument {name!r}{_hint(name, known)}")
+    return TypeError(f"{method}() has no argument {name!r}{hint(name, known)}")
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
+def hint(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'NAME'?`, or nothing."""
     if len(name) > MAX_COMPARED_NAME:
         return ""
     near = difflib.get_close_matches(name, list(known), n=1)
@@ -100,33 +99,3 @@ def with_timeouts(options: Mapping[str, Any], *, of_call: bool) -> dict[str, Any
         as_options |= {"connect_timeout": seconds(limits.connect), "pool_timeout": seconds(limits.pool)}
     given = {name: value for name, value in options.items() if value is not None}
     return {**as_options, **given, "timeout": as_options["timeout"]}
-
-
-# What other SDKs have and this client does not.
-_MISSING = {
-    "audio": "speech and transcriptions",
-    "completions": "text completions beside client.chat.completions",
-    "files": "files",
-    "uploads": "uploads",
-    "batches": "batches",
-    "fine_tuning": "fine-tuning",
-    "vector_stores": "vector stores",
-    "realtime": "realtime sessions",
-    "conversations": "conversations beside previous_response_id of responses",
-    "containers": "containers",
-    "evals": "evaluations",
-    "beta": "beta operations",
-}
-
-
-class MissingOperationError(ConfigurationError, AttributeError):
-    """The client has no such operation; for `hasattr`, it is an AttributeError."""
-
-
-def missing(client: object, name: str) -> AttributeError:
-    """The error about an attribute that a client does not have."""
-    if name in _MISSING:
-        way = "call this API of your provider with its own SDK"
-        return MissingOperationError(f"client.{name}: Gatewright has no {_MISSING[name]} yet; {way}")
-    known = [] if name.startswith("_") else [one for one in dir(client) if not one.startswith("_")]
-    return AttributeError(f"{type(client).__name__} has no attribute {name!r}{_hint(name, known)}")

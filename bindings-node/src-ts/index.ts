@@ -32,6 +32,8 @@ export {
   type CheckRequest,
   CheckResult,
   check,
+  type ProtocolCheck,
+  type ProtocolReport,
 } from "./check";
 export { Client } from "./client";
 export { type ErrorDetails, GatewrightError } from "./error";

@@ -1,6 +1,7 @@
 /** Compatibility reports: validation, pages and comparisons. Source: section 2.12 of the specification. */
 
 import type { Transform } from "node:stream";
+import type { ProtocolReport } from "./check";
 import {
   type EngineDocument,
   type EngineFinding,
@@ -50,7 +51,10 @@ export interface Violation {
 
 /** The verdict on a document. */
 export interface ValidationOutcome {
-  /** Whether the document is a valid report; with `strict`, also whether it has no advisories. */
+  /**
+   * Whether the document is a valid report, or valid additional checks; with `strict`, also whether it has no
+   * advisories.
+   */
   readonly valid: boolean;
   /** In document order: the first 1000, or `maxFindings`. */
   readonly violations: readonly Violation[];
@@ -85,15 +89,16 @@ export interface ValidateOptions {
 }
 
 /**
- * A document: bytes, text, a file, or an object such as the `report` of a `CheckResult`. A string is text in
- * functions that take one document, and a path in `validateMany`.
+ * A document: bytes, text, a file, or an object such as the `report` or the `protocols` of a `CheckResult`. A
+ * string is text in functions that take one document, and a path in `validateMany`.
  */
 export type ReportSource =
   | Uint8Array
   | string
   | { readonly path: string }
   | { readonly text: string }
-  | Report;
+  | Report
+  | ProtocolReport;
 
 /** One result of `validateMany`: a verdict, or the error for a file that could not be read. */
 export interface Judged {
@@ -121,6 +126,17 @@ export interface PageOptions {
   evidence?: string | undefined;
   /** The file to which the page will be written; links are relative to it. Default: the working folder. */
   page?: string | undefined;
+  /** Additional checks of the same run, for a section of the report's page. */
+  protocols?: ReportSource | undefined;
+}
+
+/** How a SARIF log refers to the report. */
+export interface SarifOptions {
+  /**
+   * The file of the report, absolute or relative to the root of the sources. Default: the path that is passed,
+   * else `report.json`.
+   */
+  path?: string | undefined;
 }
 
 /** What counts as slower or faster in a comparison. */
@@ -330,10 +346,11 @@ export class Validator {
     return judgedLines(new ReportPool(this.#engine, true), outcomeOf);
   }
 
-  /** The report as one self-contained HTML page. Errors: `InvalidReport`, `FileError`. */
-  html(source: ReportSource, options: PageOptions = {}): string {
+  /** The report, or the additional checks, as one self-contained HTML page. Errors: `InvalidReport`, `FileError`. */
+  html(source: ReportSource, { evidence, page, protocols }: PageOptions = {}): string {
     const document = this.#contentOf(source);
-    return textOf(this.#engine.html(document, options.evidence, options.page));
+    const checks = protocols === undefined ? undefined : this.#contentOf(protocols);
+    return textOf(this.#engine.html(document, evidence, page, checks));
   }
 
   /** The report as JUnit XML, one suite per model. Errors: `InvalidReport`. */
@@ -341,7 +358,19 @@ export class Validator {
     return textOf(this.#engine.junit(this.#contentOf(source)));
   }
 
-  /** Workflow commands of GitHub Actions, one line per failed check. Errors: `InvalidReport`. */
+  /**
+   * The failed checks as a SARIF log, for code scanning: one result each, at its line of the document. Errors:
+   * `InvalidReport`.
+   */
+  sarif(source: ReportSource, { path }: SarifOptions = {}): string {
+    const passed = isPath(source) ? source.path : undefined;
+    return textOf(this.#engine.sarif(this.#contentOf(source), path ?? passed ?? "report.json"));
+  }
+
+  /**
+   * Workflow commands of GitHub Actions, one line per failed check of a report or of additional checks. Errors:
+   * `InvalidReport`.
+   */
   githubAnnotations(source: ReportSource): string {
     return textOf(this.#engine.annotations(this.#contentOf(source)));
   }
@@ -478,6 +507,20 @@ export function html(source: ReportSource, options?: PageOptions): string {
  */
 export function junit(source: ReportSource): string {
   return rendering().junit(source);
+}
+
+/**
+ * The failed checks as a SARIF log, like `Validator.sarif`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.sarif({ path: "runs/good.json" }));
+ * ```
+ */
+export function sarif(source: ReportSource, options?: SarifOptions): string {
+  return rendering().sarif(source, options);
 }
 
 /**

@@ -52,5 +52,6 @@ pub use crate::generated::options::{
 pub use crate::options::InvalidOptions;
 pub use crate::plan::PlannedCell;
 pub use crate::probed_protocol::ProbedProtocol;
+pub use crate::protocols::write_protocols;
 pub use crate::run::{CheckKit, MAX_PARALLEL, Progress, RunResult};
 pub use gatewright::ApiKey;

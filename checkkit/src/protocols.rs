@@ -8,13 +8,16 @@
 mod answer;
 mod probe;
 
+use std::io;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use gatewright::report::{
     CheckId, Kit as KitName, OverallStatus, ProtocolCheck, ProtocolReport, Status, Summary, now,
 };
+use gatewright::whole_file::write_file;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -113,6 +116,14 @@ impl ProtocolRun<'_> {
             overall_status: if failed == 0 { OverallStatus::Pass } else { OverallStatus::Fail },
         }
     }
+}
+
+/// Writes the additional checks of a run, completely or not at all.
+///
+/// Errors: the run had none; the file can't be written.
+pub fn write_protocols(path: &Path, document: Option<&ProtocolReport>) -> io::Result<()> {
+    let none = || io::Error::other("the run had no additional checks: set its option protocols");
+    write_file(path, document.ok_or_else(none)?.to_json().as_bytes())
 }
 
 /// The service as clients of the protocol call it.

@@ -9,7 +9,7 @@ use crate::finding::Violation;
 use crate::matrix::model_name;
 use crate::model::{Report, Status};
 use crate::protocols::ProtocolReport;
-use crate::validate::Outcome;
+use crate::validate::{Outcome, Validator};
 use gatewright_safe::visible::visible;
 
 const WRITES: &str = "writing to a string succeeds";
@@ -52,6 +52,25 @@ impl ProtocolReport {
 fn failed(text: &mut String, title: &str, why: Option<String>) {
     let why = why.unwrap_or_default();
     writeln!(text, "::error title={}::{}", property(title), message(&why)).expect(WRITES);
+}
+
+impl Validator {
+    /// One `::error` line per failed check of a document: of a report, or of additional checks.
+    ///
+    /// Errors: the document is invalid; the verdict says why.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com").to_json();
+    /// assert_eq!(Validator::default().annotations(report.as_bytes()).unwrap(), "");
+    /// ```
+    pub fn annotations(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
+        if ProtocolReport::recognizes(document) {
+            return Ok(self.read_protocols(document)?.to_annotations());
+        }
+        Ok(annotations(&self.read(document)?))
+    }
 }
 
 impl Outcome {

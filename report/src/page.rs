@@ -6,6 +6,7 @@
 
 mod bar;
 mod diff;
+mod document;
 mod protocols;
 mod report;
 mod trend;

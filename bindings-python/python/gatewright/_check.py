@@ -18,7 +18,7 @@ from gatewright.generated.check_options import CheckOptions
 from gatewright.generated.errors import ConfigurationError, FileError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from typing_extensions import Unpack
@@ -47,21 +47,27 @@ class CheckResult:
 
     def __init__(self, run: CheckRun) -> None:
         self._run = run
-        self.json, evidence, self.interrupted = run.result()
+        self.json, evidence, self.protocols_json, self.interrupted = run.result()
         self.report: Report = json.loads(self.json)
         """The report, in the form that `gatewright.report` validates."""
         self.evidence: list[dict[str, Any]] = json.loads(evidence)
         """For each check that was run: `id`, `model`, `assertions`, `exchange`; secrets are redacted."""
+        protocols = self.protocols_json
+        self.protocols: dict[str, Any] | None = None if protocols is None else json.loads(protocols)
+        """The additional checks, in the form of `spec/protocols.schema.json`; None without `protocols`."""
 
     json: str
     """The report as text, in canonical form."""
+    protocols_json: str | None
+    """The additional checks as text, in canonical form; None without `protocols`."""
     interrupted: bool
     """Whether the run was cut short."""
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed."""
-        return self.report["overall_status"] == "pass"
+        """Whether no check failed, and no additional check."""
+        documents: tuple[Mapping[str, Any] | None, ...] = (self.report, self.protocols)
+        return all(document is None or document["overall_status"] == "pass" for document in documents)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the report atomically.
@@ -71,6 +77,17 @@ class CheckResult:
         """
         try:
             self._run.write_report(os.fspath(path))
+        except OSError as error:
+            raise FileError(str(error)) from error
+
+    def write_protocols(self, path: str | os.PathLike[str]) -> None:
+        """Writes the additional checks atomically.
+
+        Raises:
+            FileError: The run had none, or they cannot be written.
+        """
+        try:
+            self._run.write_protocols(os.fspath(path))
         except OSError as error:
             raise FileError(str(error)) from error
 
@@ -86,9 +103,10 @@ class CheckResult:
             raise FileError(str(error)) from error
 
     def __repr__(self) -> str:
-        summary = self.report["summary"]
-        counts = ", ".join(f"{count} {result}" for result, count in summary.items())
-        return f"<CheckResult {self.report['overall_status']}: {counts}>"
+        documents: tuple[Mapping[str, Any] | None, ...] = (self.report, self.protocols)
+        summaries = [document["summary"] for document in documents if document is not None]
+        counts = [", ".join(f"{count} {result}" for result, count in one.items()) for one in summaries]
+        return f"<CheckResult {'pass' if self.passed else 'fail'}: {'; other protocols: '.join(counts)}>"
 
 
 def check(
@@ -107,7 +125,8 @@ def check(
         endpoint: Address of the service, without the base path.
         api_key: API key of the requests. Default: `GATEWRIGHT_API_KEY`.
         on_progress: Called with each event. `planned` has `cells` and `to_run`; `started` has `index`, `id`,
-            `model`; `finished` has these and `check`. An exception in it ends the run.
+            `model`; `finished` has these and `check`; `protocol_checked` has the `check` of another
+            protocol. An exception in it ends the run.
         options: See `CheckOptions`.
 
     >>> import gatewright

@@ -43,13 +43,15 @@ __all__ = [
     "github_annotations",
     "html",
     "junit",
+    "sarif",
     "validate",
     "validate_many",
 ]
 __all__ += generated.__all__
 
 Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str] | Mapping[str, Any]"
-"""A document: bytes, text, the path of a file, or a mapping such as the `report` of a `CheckResult`.
+"""A document: bytes, text, the path of a file, or a mapping such as the `report` or the `protocols` of a
+`CheckResult`.
 `validate_many` differs: a `str` is a path there.
 """
 
@@ -83,7 +85,7 @@ class Outcome(NamedTuple):
     """The verdict on one document."""
 
     valid: bool
-    """Whether the document is a valid report; if strict, also free of advisories."""
+    """Whether the document is a valid report, or valid additional checks; if strict, without advisories."""
     violations: list[Violation]
     """Violations of the form of reports, in document order: the first 1000, or `max_findings`."""
     advisories: list[Violation]
@@ -193,24 +195,26 @@ class Validator:
         *,
         evidence: str | os.PathLike[str] | None = None,
         page: str | os.PathLike[str] | None = None,
+        protocols: Document | None = None,
     ) -> str:
-        """The report as one self-contained HTML page.
+        """The report, or the additional checks, as one self-contained HTML page.
 
         Args:
-            document: A valid report.
+            document: A valid report, or additional checks such as the `protocols` of a `CheckResult`.
             evidence: Folder with the check kit's evidence, which the page shows in its cells and links to.
             page: The file to which the page will be written; links are relative to it. Default: the working
                 folder.
+            protocols: Additional checks of the same run, for a section of the report's page.
 
         Raises:
-            InvalidReport: The document is not a valid report.
+            InvalidReport: A document is invalid.
             FileError: A file cannot be read.
         """
         folder = None if evidence is None else os.fspath(evidence)
+        place = None if page is None else os.fspath(page)
+        checks = None if protocols is None else self._content(protocols)
         try:
-            made = self._engine.html(
-                self._content(document), folder, None if page is None else os.fspath(page)
-            )
+            made = self._engine.html(self._content(document), folder, place, checks)
         except OSError as error:
             raise _file_error(str(error)) from error
         return _text(made)
@@ -223,11 +227,26 @@ class Validator:
         """
         return _text(self._engine.junit(self._content(document)))
 
-    def github_annotations(self, document: Document) -> str:
-        """Workflow commands of GitHub Actions, one line per failed check.
+    def sarif(self, document: Document, *, path: str | os.PathLike[str] | None = None) -> str:
+        """The failed checks as a SARIF log, for code scanning: one result each, at its line of the document.
+
+        Args:
+            document: A valid report.
+            path: The file of the report, absolute or relative to the root of the sources. Default: the path
+                that is the document, else `report.json`.
 
         Raises:
             InvalidReport: The document is not a valid report.
+        """
+        if path is None:
+            path = document if isinstance(document, os.PathLike) else "report.json"
+        return _text(self._engine.sarif(self._content(document), os.fspath(path)))
+
+    def github_annotations(self, document: Document) -> str:
+        """Workflow commands of GitHub Actions, one line per failed check of a report or of additional checks.
+
+        Raises:
+            InvalidReport: The document is invalid.
         """
         return _text(self._engine.annotations(self._content(document)))
 
@@ -385,15 +404,16 @@ def html(
     *,
     evidence: str | os.PathLike[str] | None = None,
     page: str | os.PathLike[str] | None = None,
+    protocols: Document | None = None,
 ) -> str:
-    """The report as one self-contained HTML page; see `Validator.html`.
+    """The report, or the additional checks, as one self-contained HTML page; see `Validator.html`.
 
     >>> from pathlib import Path
     >>> from gatewright import report
     >>> Path("report.html").write_text(report.html(Path("runs/good.json")), encoding="utf-8") > 0
     True
     """
-    return _standard(own_names=True).html(document, evidence=evidence, page=page)
+    return _standard(own_names=True).html(document, evidence=evidence, page=page, protocols=protocols)
 
 
 def junit(document: Document) -> str:
@@ -405,6 +425,18 @@ def junit(document: Document) -> str:
     '<?xml'
     """
     return _standard(own_names=True).junit(document)
+
+
+def sarif(document: Document, *, path: str | os.PathLike[str] | None = None) -> str:
+    """The failed checks as a SARIF log; see `Validator.sarif`.
+
+    >>> import json
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> json.loads(report.sarif(Path("runs/good.json")))["version"]
+    '2.1.0'
+    """
+    return _standard(own_names=True).sarif(document, path=path)
 
 
 def github_annotations(document: Document) -> str:

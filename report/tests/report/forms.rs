@@ -127,6 +127,12 @@ fn additional_checks_are_written_canonically_and_read_as_no_report() {
     assert!(!outcome.valid);
     assert!(outcome.violations.iter().any(|violation| violation.message == "configuration is missing"));
     assert_eq!(typed.headline(), "fail  https://gateway.example.com  1 passed, 1 failed, 1 skipped");
+    assert_eq!(validator.annotations(document.as_bytes()).expect("valid"), typed.to_annotations());
+    assert_eq!(validator.html(document.as_bytes(), &[], None).expect("valid"), typed.to_html());
+    let report = bases::text("full");
+    let page = validator.html(report.as_bytes(), &[], Some(document.as_bytes())).expect("valid");
+    assert!(page.contains("Other protocols") && page.contains("Checks and models"));
+    assert!(validator.html(report.as_bytes(), &[], Some(b"{}")).is_err());
     assert_eq!(
         typed.to_annotations(),
         "::error title=messages_text model-sol::HTTP status: status 404, not 200\n"

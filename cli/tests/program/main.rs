@@ -23,6 +23,8 @@ mod observability;
 #[cfg(target_os = "linux")]
 mod power_loss;
 mod prices;
+#[cfg(unix)]
+mod provider_models;
 mod providers;
 mod report;
 #[cfg(unix)]
@@ -59,6 +61,9 @@ fn gatewright() -> Command {
         "RUST_LOG",
         "HTTP_PROXY",
         "http_proxy",
+        "GOOGLE_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENAI_API_KEY",
     ] {
         command.env_remove(variable);
     }

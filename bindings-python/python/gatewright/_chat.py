@@ -13,15 +13,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from gatewright import types
+    from gatewright._chat_events import AsyncChatCompletionEvents, ChatCompletionEvents, ChatEvent
     from gatewright._drive import Steps
     from gatewright._engine import NotGiven
-    from gatewright._events import (
-        AsyncChatCompletionEvents,
-        AsyncStreamManager,
-        ChatCompletionEvents,
-        ChatEvent,
-        StreamManager,
-    )
+    from gatewright._events import AsyncStreamManager, StreamManager
     from gatewright._parsed import ParsedChatCompletion
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
@@ -162,10 +157,11 @@ class ChatCompletions(resources.ChatCompletions):
 
         The events, by `type`: `chunk` (as it arrived: `chunk`), `content.delta` (`delta`, `snapshot`,
         `parsed`), `content.done` (`content`, `parsed`), `refusal.delta`, `refusal.done`,
-        `tool_calls.function.arguments.delta` (`index`, `name`, `arguments_delta`, `arguments`,
-        `parsed_arguments`) and `tool_calls.function.arguments.done`. `parsed` of a delta is the JSON so far,
-        as plain dicts and lists; `parsed` of `content.done` is a value of the type. `get_final_completion()`
-        reads to the end, and returns the same as `parse`.
+        `logprobs.content.delta` (`content`, `snapshot`), `logprobs.content.done`, `logprobs.refusal.delta`,
+        `logprobs.refusal.done`, `tool_calls.function.arguments.delta` (`index`, `name`, `arguments_delta`,
+        `arguments`, `parsed_arguments`) and `tool_calls.function.arguments.done`. `parsed` of a delta is the
+        JSON so far, as plain dicts and lists; `parsed` of `content.done` is a value of the type.
+        `get_final_completion()` reads to the end, and returns the same as `parse`.
 
         Args:
             response_format: As in `parse`; optional.
@@ -187,7 +183,8 @@ class ChatCompletions(resources.ChatCompletions):
             StructuredOutputError: The answer was cut off, or is not a value of the type; raised by the loop,
                 and by `get_final_completion()`.
         """
-        from gatewright._events import ChatCompletionEvents, StreamManager
+        from gatewright._chat_events import ChatCompletionEvents
+        from gatewright._events import StreamManager
 
         given, wanted = _streamed(response_format, arguments)
 
@@ -309,7 +306,8 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         >>> list(asyncio.run(ask()))
         ['name']
         """
-        from gatewright._events import AsyncChatCompletionEvents, AsyncStreamManager
+        from gatewright._chat_events import AsyncChatCompletionEvents
+        from gatewright._events import AsyncStreamManager
 
         given, wanted = _streamed(response_format, arguments)
 

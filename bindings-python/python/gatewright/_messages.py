@@ -4,11 +4,10 @@ methods."""
 from __future__ import annotations
 
 from gatewright.generated import resources
-from gatewright.generated.streams import AsyncMessageStream, MessageStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar, overload
 
     from typing_extensions import Unpack
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from gatewright import types
     from gatewright._drive import Steps
     from gatewright._events import AsyncStreamManager, StreamManager
+    from gatewright._message_events import AsyncMessageEvents, MessageEvents
     from gatewright._parsed import ParsedAnswer
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
@@ -26,42 +26,6 @@ if TYPE_CHECKING:
     )
 
     _Value = TypeVar("_Value")
-
-
-class MessageEvents(MessageStream):
-    """The events of a message: `for event in stream`, or `stream.text_stream`."""
-
-    @property
-    def text_stream(self) -> Iterator[str]:
-        """The new text of all text blocks, instead of the events."""
-        return self.text()
-
-    def get_final_text(self) -> str:
-        """Reads to the end; returns the text of all text blocks."""
-        return _text(self.get_final_message())
-
-    def until_done(self) -> MessageEvents:
-        """Reads to the end; discards the events."""
-        self.get_final_message()
-        return self
-
-
-class AsyncMessageEvents(AsyncMessageStream):
-    """The events of a message: `async for event in stream`, or `stream.text_stream`."""
-
-    @property
-    def text_stream(self) -> AsyncIterator[str]:
-        """The new text of all text blocks, instead of the events."""
-        return self.text()
-
-    async def get_final_text(self) -> str:
-        """Reads to the end; returns the text of all text blocks."""
-        return _text(await self.get_final_message())
-
-    async def until_done(self) -> AsyncMessageEvents:
-        """Reads to the end; discards the events."""
-        await self.get_final_message()
-        return self
 
 
 class Messages(resources.Messages):
@@ -170,8 +134,14 @@ class Messages(resources.Messages):
         return run(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
 
     def stream(self, **arguments: Unpack[MessagesStreamArguments]) -> StreamManager[MessageEvents]:
-        """Opens a stream for a `with` block: its events, `text_stream`, `get_final_message()` and
-        `get_final_text()`.
+        """Opens a stream of events for a `with` block; each event includes the message so far.
+
+        The events are those of the protocol, and after a piece of a block, by `type`: `text` (`text`,
+        `snapshot`), `thinking` (`thinking`, `snapshot`), `input_json` (`partial_json`, `snapshot`, which is the
+        input so far as plain dicts and lists), `citation` (`citation`, `snapshot`) or `signature`
+        (`signature`). `content_block_stop` has the whole `content_block`, `message_stop` the whole `message`.
+        In place of the events, `text_stream` yields the new text. `current_message_snapshot` is the message so
+        far; `get_final_message()` and `get_final_text()` read to the end.
 
         Args:
             arguments: The arguments of `create`, without `stream`.
@@ -183,18 +153,20 @@ class Messages(resources.Messages):
         ...     max_tokens=64,
         ...     messages=[{"role": "user", "content": "Reply with exactly: one two"}],
         ... ) as stream:
-        ...     pieces = list(stream.text_stream)
-        ...     message = stream.get_final_message()
-        >>> "".join(pieces), message.role, stream.get_final_text()
-        ('one two', 'assistant', 'one two')
+        ...     for event in stream:
+        ...         if event.type == "text":
+        ...             text = event.snapshot
+        >>> text, event.type, event.message.role, stream.get_final_text()
+        ('one two', 'message_stop', 'assistant', 'one two')
         """
         from gatewright._events import StreamManager
+        from gatewright._message_events import MessageEvents
 
         given: Any = {**arguments, "stream": True}
 
         # Named as callers know it: errors about an argument name this function.
         def stream() -> Steps[MessageEvents]:
-            return MessageEvents((yield self.create(**given))._engine)
+            return MessageEvents((yield self.create(**given)))
 
         return StreamManager(stream)
 
@@ -291,17 +263,14 @@ class AsyncMessages(resources.AsyncMessages):
         'one two'
         """
         from gatewright._events import AsyncStreamManager
+        from gatewright._message_events import AsyncMessageEvents
 
         given: Any = {**arguments, "stream": True}
 
         def stream() -> Steps[AsyncMessageEvents]:
-            return AsyncMessageEvents((yield self.create(**given))._engine)
+            return AsyncMessageEvents((yield self.create(**given)))
 
         return AsyncStreamManager(stream)
-
-
-def _text(message: Any) -> str:
-    return "".join(block.text or "" for block in message.content if block.get("type") == "text")
 
 
 def _asking(wanted: Format, arguments: dict[str, Any]) -> Any:

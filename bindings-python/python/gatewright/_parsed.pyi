@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from gatewright import types
-from gatewright.generated.arguments import ResponsesStreamOtherEvent
+from gatewright._message_events import CitationEvent, InputJsonEvent, SignatureEvent, TextEvent, ThinkingEvent
+from gatewright.generated.arguments import MessagesStreamOtherEvent, ResponsesStreamOtherEvent
 
 _Value = TypeVar("_Value")
 
@@ -112,8 +113,41 @@ class TextDeltaEvent(types.ResponseTextDeltaEvent):
         """The JSON so far, as plain dicts and lists; None if the request has no format or no value has
         begun."""
 
-ResponseEvent: TypeAlias = TextDeltaEvent | ResponsesStreamOtherEvent
+class ArgumentsDeltaEvent(types.ResponseFunctionCallArgumentsDeltaEvent):
+    """New text of the arguments of a call."""
+
+    @property
+    def snapshot(self) -> str:
+        """The text so far."""
+
+ResponseEvent: TypeAlias = TextDeltaEvent | ArgumentsDeltaEvent | ResponsesStreamOtherEvent
 """An event of a response."""
+
+class BlockStopEvent(types.MessageBlockStopEvent):
+    """A block of a message is complete."""
+
+    @property
+    def content_block(self) -> types.MessageBlock:
+        """The whole block."""
+
+class StopEvent(types.MessageStopEvent):
+    """The message is complete."""
+
+    @property
+    def message(self) -> types.Message:
+        """The whole message."""
+
+MessageEvent: TypeAlias = (
+    TextEvent
+    | ThinkingEvent
+    | SignatureEvent
+    | InputJsonEvent
+    | CitationEvent
+    | BlockStopEvent
+    | StopEvent
+    | MessagesStreamOtherEvent
+)
+"""An event of a message."""
 
 class AsyncResponseItemList(types.ResponseItemList):
     """A page of the items that a response was generated from."""

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from gatewright import types
     from gatewright._drive import Steps
     from gatewright._engine import NotGiven
-    from gatewright._events import AsyncResponseEvents, AsyncStreamManager, ResponseEvents, StreamManager
+    from gatewright._events import AsyncStreamManager, StreamManager
     from gatewright._parsed import AsyncResponseItemList, ParsedResponse, ResponseEvent
+    from gatewright._response_events import AsyncResponseEvents, ResponseEvents
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
     from gatewright.generated.arguments import (
@@ -195,8 +196,9 @@ class Responses(resources.Responses):
         """Opens a stream for a `with` block: the events of the protocol, and `get_final_response()`.
 
         Events of new text (`response.output_text.delta`) also have `snapshot`, the text so far, and `parsed`,
-        the JSON so far as plain dicts and lists, if the request has a format. `get_final_response()` reads to
-        the end, and returns the same as `parse`.
+        the JSON so far as plain dicts and lists, if the request has a format. Those of new arguments of a call
+        (`response.function_call_arguments.delta`) have `snapshot`, too. `get_final_response()` reads to the
+        end, and returns the same as `parse`.
 
         Args:
             text_format: As in `parse`; optional.
@@ -216,7 +218,8 @@ class Responses(resources.Responses):
             StructuredOutputError: The answer failed, was cut off, or is not a value of the type; raised by
                 `get_final_response()`.
         """
-        from gatewright._events import ResponseEvents, StreamManager
+        from gatewright._events import StreamManager
+        from gatewright._response_events import ResponseEvents
 
         given, wanted = _streamed(text_format, arguments)
 
@@ -334,7 +337,8 @@ class AsyncResponses(resources.AsyncResponses):
         >>> asyncio.run(ask())
         'completed'
         """
-        from gatewright._events import AsyncResponseEvents, AsyncStreamManager
+        from gatewright._events import AsyncStreamManager
+        from gatewright._response_events import AsyncResponseEvents
 
         given, wanted = _streamed(text_format, arguments)
 

@@ -217,7 +217,7 @@ class ChatLoop(Loop[_Answer]):
         return completion.choices[0].message.content or ""
 
     def events(self, stream: Any) -> Any:
-        from gatewright._events import AsyncChatCompletionEvents, ChatCompletionEvents
+        from gatewright._chat_events import AsyncChatCompletionEvents, ChatCompletionEvents
 
         kind = AsyncChatCompletionEvents if isinstance(stream, AsyncStream) else ChatCompletionEvents
         return kind(stream, None)
@@ -259,7 +259,7 @@ class ResponseLoop(Loop[_Answer]):
         return completion.output_text or ""
 
     def events(self, stream: Any) -> Any:
-        from gatewright._events import AsyncResponseEvents, ResponseEvents
+        from gatewright._response_events import AsyncResponseEvents, ResponseEvents
 
         kind = AsyncResponseEvents if isinstance(stream, AsyncStream) else ResponseEvents
         return kind(stream, None)

@@ -15,7 +15,7 @@ use crate::names;
 /// `core/src/api/generated/conveniences.rs`.
 pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
     let mut code = format!(
-        "// {}\n//! What answers offer beyond their members, and what streams amount to.\n\n\
+        "// {}\n//! Methods of answers beyond their members, and the documents that streams add up to.\n\n\
          use crate::api::chunk::Chunk;\nuse crate::api::generated::types;\n",
         header("spec/openapi.yaml")
     );

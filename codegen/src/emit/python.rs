@@ -43,7 +43,7 @@ pub(crate) use self::reference::describe;
 
 /// Files of our own Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let root = python(api, "__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n");
+    let root = python(api, "__init__.py", SPEC, "\"\"\"Generated from the specification.\"\"\"\n");
     [vec![root], clients(api), package(api)].concat()
 }
 
@@ -78,7 +78,7 @@ fn package(api: &Api) -> Vec<File> {
         python(api, "report.py", "spec/report.schema.json", &report::module(api)),
         rust(
             "mod.rs",
-            "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n"
+            "//! Generated from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n"
                 .to_owned(),
         ),
         rust("conveniences.rs", conveniences::conveniences(api)),

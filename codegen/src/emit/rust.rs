@@ -38,7 +38,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
         files.push(oracle_client::emit(&whole));
         files.push(module(
             home.rust_api,
-            "What the specification says, in Rust. Nothing here is edited by hand.",
+            "The specification in Rust. Nothing here is edited by hand.",
             &[
                 ("catalog", "pub"),
                 ("conveniences", ""),

@@ -10,7 +10,7 @@ use crate::options::{Entry, Language, OptionKind};
 const FOLDER: &str = "checkkit/src/generated";
 
 pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
-    let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
+    let modules = "//! Generated from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         rust_file(&format!("{FOLDER}/mod.rs"), modules),
         rust_file(&format!("{FOLDER}/options.rs"), &options(all)),
@@ -20,7 +20,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
 fn options(all: EmitterInput<'_>) -> String {
     let words = all.words(&all.options.check, Language::Rust);
     let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
-    let mut code = "//! Options of a run, and what holds where they are not given.\n\n\
+    let mut code = "//! Options of a run, and their defaults.\n\n\
          use std::path::PathBuf;\n\nuse gatewright::report::{AgentMode, CheckId, Profile};\nuse serde::Deserialize;\n\n\
          use crate::member::Member;\nuse crate::probed_protocol::ProbedProtocol;\nuse crate::runtime::runtime_version;\n"
         .to_owned();

@@ -17,7 +17,7 @@ pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
 fn flags_of(command: &str, module: &str, code: &str) -> Vec<File> {
     let folder = format!("cli/src/{command}/generated");
     let modules =
-        format!("//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod {module};\n");
+        format!("//! Generated from the specification.\n\n#[rustfmt::skip]\npub(crate) mod {module};\n");
     vec![rust_file(&format!("{folder}/mod.rs"), &modules), rust_file(&format!("{folder}/{module}.rs"), code)]
 }
 

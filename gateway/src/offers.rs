@@ -181,7 +181,7 @@ struct Page {
 }
 
 /// A page in any of its formats. Each member may have any type.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct PageDocument<'a> {
     /// All but native.
     #[serde(borrow, default)]

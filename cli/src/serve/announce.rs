@@ -211,7 +211,8 @@ pub(super) fn unused_providers(variable: fn(&str) -> Option<OsString>) -> Vec<St
     let (ready, others): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|(_, preset)| preset.base_url().is_some());
     let names: Vec<&str> = ready.iter().map(|(name, _)| *name).collect();
-    let flags: String = ready.iter().map(|(_, preset)| format!(" --provider {}", preset.name)).collect();
+    let flags: Vec<String> = ready.iter().map(|(_, preset)| format!(" --provider {}", preset.name)).collect();
+    let flags = flags.concat();
     let ready = names.split_last().map(|(last, first)| match first {
         [] => format!("{last} is set: `gatewright serve{flags}` uses it"),
         first => format!("{} and {last} are set: `gatewright serve{flags}` uses them", first.join(", ")),

@@ -94,7 +94,7 @@ impl ChatCompletions<'_> {
 }
 
 impl Responses<'_> {
-    /// Creates a response whose text is JSON of a type, and reads it as such. The type's JSON Schema takes the place of
+    /// Creates a response whose text is JSON of a type, and parses it. The type's JSON Schema replaces
     /// the request's `text.format`; see [`ChatCompletions::parse`].
     ///
     /// Errors: those of `create`; StructuredOutput as in chat, also with the codes `incomplete` and `failed`.
@@ -159,8 +159,8 @@ impl Messages<'_> {
 }
 
 impl Native<'_> {
-    /// Generates content that is JSON of a type, and reads the first candidate as such. The type's JSON Schema takes the
-    /// place of `responseJsonSchema` in the request's `generationConfig`; see [`ChatCompletions::parse`].
+    /// Generates content that is JSON of a type, and parses the first candidate. The type's JSON Schema replaces
+    /// `responseJsonSchema` in the request's `generationConfig`; see [`ChatCompletions::parse`].
     ///
     /// Errors: those of `generate_content`; StructuredOutput as in chat, also with the code `content_filter` if the prompt
     /// was blocked.

@@ -109,7 +109,9 @@ impl Provider {
                 "It serves the models that the provider lists, and those that the program knows; with `--known-models`, only the latter. "
             }
             (true, false) => "It serves the models that the server lists. ",
-            (false, _) => "It serves the few models that the program knows: the provider lists none at this address. ",
+            (false, _) => {
+                "It serves the few models that the program knows: the provider lists none at this address. "
+            }
         }
     }
 

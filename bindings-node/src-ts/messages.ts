@@ -11,8 +11,8 @@ import type {
   MessageStreamEvent,
   MessageTurn,
 } from "./generated/types";
+import { MessageEvents } from "./message-events";
 import { ApiPromise } from "./promise";
-import { Reader } from "./reader";
 import type { RequestOptions } from "./resource";
 import type { Parsed, Schema } from "./standard";
 import { formatOf, parseMessage, refuseStream } from "./structured";
@@ -38,43 +38,6 @@ export interface MessageToolParams extends Omit<MessageRequest, "tools" | "strea
 export interface ParsedMessage<T> extends Message {
   /** The value; null if the model refused or called tools. */
   parsed_output: T | null;
-}
-
-/**
- * The events of a message: `for await (const event of stream)`, or `stream.textStream()`, once.
- *
- * @example
- * ```js
- * import { Client } from "gatewright";
- *
- * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
- * const stream = new Client().messages.stream({ model: "model-breeze", max_tokens: 64, messages });
- * for await (const text of stream.textStream()) console.log(text);
- * console.log(await stream.finalText());
- * ```
- */
-export class MessageEvents extends Reader<MessageStream, MessageStreamEvent> {
-  /** The events. Errors: those of the call and of its stream; TypeError for another loop. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<MessageStreamEvent, void, undefined> {
-    yield* await this.opened;
-  }
-
-  /** The new text of all text blocks, instead of the events. Errors: those of the events. */
-  async *textStream(): AsyncGenerator<string, void, undefined> {
-    yield* (await this.opened).text();
-  }
-
-  /**
-   * Reads to the end; returns the whole message. A loop still gets every event. Errors: those of the stream.
-   */
-  finalMessage(): ApiPromise<Message> {
-    return ApiPromise.of(this.opened.then((stream) => stream.finalMessage()));
-  }
-
-  /** Reads to the end; returns the text of all text blocks. Errors: those of the stream. */
-  async finalText(): Promise<string> {
-    return (await this.finalMessage()).text;
-  }
 }
 
 /** `client.messages`, with helpers. */
@@ -125,7 +88,11 @@ export class Messages extends MessagesResource {
   }
 
   /**
-   * Opens a stream that can be read at once: `for await (const event of client.messages.stream(…))`.
+   * Opens a stream of events that can be read at once: `for await (const event of client.messages.stream(…))`.
+   *
+   * The events are those of the protocol, and after a piece of a block, by `type`: `text` (`text`, `snapshot`), `thinking`
+   * (`thinking`, `snapshot`), `input_json` (`partial_json`, `snapshot`), `citation` (`citation`, `snapshot`) or `signature`
+   * (`signature`). `content_block_stop` has the whole `content_block`, `message_stop` the whole `message`.
    *
    * Errors: those of `create`, raised when the stream is read.
    *

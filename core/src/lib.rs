@@ -77,7 +77,8 @@ pub use crate::jobs::videos::VideoWatch;
 pub use crate::stream::prefetch as read_ahead;
 #[cfg(feature = "client")]
 pub use crate::stream::{
-    Accumulator, ChatEvent, ChatEvents, EventStream, NoValue, RawStream, ResponseEvent, ResponseEvents,
+    Accumulator, ChatEvent, ChatEvents, EventStream, MessageEvent, MessageEvents, NoValue, RawStream,
+    ResponseEvent, ResponseEvents,
 };
 #[cfg(feature = "schemars")]
 pub use crate::structured::{Parsed, ParsedStream};

@@ -1,8 +1,8 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
 //! sse.rs decodes the framing, stream/reading.rs reads the body, stream/classify.rs interprets each event,
 //! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
-//! them into one document. stream/chat_events.rs and stream/response_events.rs deliver the answer so far.
-//! stream/answer.rs gives access to the head of the response.
+//! them into one document. stream/chat_events.rs, stream/message_events.rs and stream/response_events.rs deliver
+//! the answer so far. stream/answer.rs gives access to the head of the response.
 
 mod accumulate;
 mod answer;
@@ -14,6 +14,7 @@ mod growing_text;
 mod journal;
 pub(crate) mod json_prefix;
 mod levels;
+mod message_events;
 mod pattern;
 pub mod prefetch;
 mod reading;
@@ -45,6 +46,7 @@ pub use self::accumulate::Accumulator;
 pub use self::chat_events::{ChatEvent, ChatEvents, NoValue};
 use self::chunk_template::ChunkTemplate;
 use self::levels::Levels;
+pub use self::message_events::{MessageEvent, MessageEvents};
 use self::reading::{PacketReader, ReadChunk, Ready};
 pub use self::response_events::{ResponseEvent, ResponseEvents};
 pub use self::typed::EventStream;

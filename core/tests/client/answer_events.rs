@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use gatewright::types::ResponseRequest;
+use gatewright::types::{MessageRequest, ResponseRequest};
 use gatewright::{ChatEvent, ChatEvents, Error, ErrorKind, ResponseEvents};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -235,5 +235,39 @@ async fn response_events_are_those_of_the_vectors() {
                 assert_eq!(event[name], *value, "{}: {name} of {event}", case.name);
             }
         }
+    }
+}
+
+#[derive(Deserialize)]
+struct MessageCase {
+    name: String,
+    stream: Vec<Value>,
+    events: Vec<Value>,
+}
+
+#[tokio::test]
+async fn message_events_have_the_texts_of_the_vectors() {
+    let is_piece = |event: &Value| event["type"] == "content_block_delta";
+    let is_text =
+        |event: &&Value| ["text", "thinking", "input_json"].iter().any(|kind| event["type"] == *kind);
+    let cases = vectors::read::<MessageCase>("structured/message_events.json");
+    for case in cases.iter().filter(|case| case.stream.iter().any(is_piece)) {
+        let body: String = case.stream.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let server = Server::start([Script::events().packet(body).end()]).await;
+        let request = MessageRequest::new("m", 1, Vec::new());
+        let mut events = server.client().messages().stream(&request).await.unwrap().events();
+        let (mut snapshots, mut count) = (Vec::new(), 0);
+        while let Some(event) = events.try_next().await.unwrap() {
+            count += 1;
+            let is_input = event.delta.as_ref().is_some_and(|delta| delta.partial_json.is_some());
+            snapshots.extend(event.snapshot.map(|snapshot| {
+                if is_input { event.input.cloned().unwrap_or_else(|| json!({})) } else { json!(snapshot) }
+            }));
+        }
+        assert_eq!(count, case.stream.len(), "{}", case.name);
+        let expected = case.events.iter().filter(is_text).map(|event| event["snapshot"].clone());
+        assert_eq!(snapshots, expected.collect::<Vec<_>>(), "{}", case.name);
+        let whole = events.finish().await.unwrap();
+        assert_eq!(whole.id, "m1", "{}", case.name);
     }
 }

@@ -136,8 +136,9 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
       await this.#complete();
       isDue = false;
     } catch (error) {
-      if (isDue) this.#fail(error as Error);
+      const isFirst = isDue;
       isDue = false;
+      if (isFirst) this.#fail(error as Error);
       throw error;
     } finally {
       if (isDue) {

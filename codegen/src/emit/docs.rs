@@ -217,8 +217,10 @@ pub(super) fn form(schema: &Schema) -> String {
 fn errors(api: &Api) -> String {
     let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node. The \
                    specification leaves errors open, so kinds and codes are additions of this gateway, unless their meaning \
-                   names a [section](../rules.md). For each of its `violations`, an error gives the number of that \
-                   section.\n\n\
+                   names a [section](../rules.md).\n\nEach of an error's `violations` has a `section`: the number of the rule, \
+                   such as `2.1` or `7 rule 3`, or `ours` for a rule of this gateway. To look a number up, find it on the page \
+                   [The rules by their numbers](../rules.md) of this documentation, whose headings begin with the numbers; it \
+                   says what `ours` means, too.\n\n\
                    | Kind | Class | Extends | Status | Retried | Meaning |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for base in &api.errors.bases {

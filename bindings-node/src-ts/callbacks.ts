@@ -1,6 +1,6 @@
 /**
- * Functions of the caller: middleware and the key provider. The core invokes them on this thread during a call. An
- * error that one throws is stored with its call, so that the caller gets the original error.
+ * The caller's functions: middleware and the key provider. The core invokes them on this thread during a
+ * call. If one throws, the error is stored with its call, so that the caller gets the original error.
  */
 
 import { AsyncResource } from "node:async_hooks";
@@ -12,9 +12,9 @@ import type { ClientOptions } from "./generated/options";
 import type { ApiKeyFunction } from "./options";
 
 /**
- * Code that runs around every attempt of every call of a client, retries included. Either function may return a
- * promise, which counts against the call's deadline. With several, the first is the outermost. They run in the
- * asynchronous context of the call.
+ * Code that runs around every attempt of every call of a client, retries included. Either function may return
+ * a promise, which counts against the call's deadline. If there are several, the first is the outermost. They
+ * run in the asynchronous context of the call.
  *
  * @example
  * ```js
@@ -69,11 +69,11 @@ export interface Outcome {
   readonly status: number | null;
   /** Response headers; null if there was no response. */
   readonly headers: Headers | null;
-  /** The gateway's id of the request; null if it named none. */
+  /** The gateway's id of the request; null if it sent none. */
   readonly requestId: string | null;
   /** Text of the response, if it was read: null for a stream, truncated if the attempt failed. */
   readonly body: string | null;
-  /** The failure, if the attempt failed. Whether it is retried is not decided yet. */
+  /** The failure, if the attempt failed. The client has not decided yet whether to retry. */
   readonly error: GatewrightError | null;
   /** From the start of the attempt to the end of the response, or to the headers of a stream. */
   readonly elapsedMs: number;

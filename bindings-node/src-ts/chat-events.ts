@@ -1,14 +1,15 @@
-/** What a streamed chat completion amounts to, event by event: texts so far, calls of tools, values of a schema. */
+/** A streamed chat completion as it grows, event by event: texts so far, tool calls, values of a schema. */
 
-import type { ParsedChatCompletion } from "./chat";
+import type { ParsedChatCompletion, ParsedChatMessage } from "./chat";
 import type { ChatCompletionStream } from "./generated/streams";
-import type { ChatCompletionChunk, ChatDelta } from "./generated/types";
-import { type Cut, JsonPrefix, valueOfCut } from "./json-prefix";
+import type { ChatCompletionChunk, ChatDelta, ChatLogprobs, TokenLogprob } from "./generated/types";
+import { growing, growingList } from "./growing";
+import { JsonPrefix, valueOfCut } from "./json-prefix";
 import { ApiPromise } from "./promise";
-import { Reader } from "./reader";
+import { type Failure, Reader, type ReaderListeners } from "./reader";
 import { type CallOrigin, type Format, parseCompletion, Unfit } from "./structured";
 
-/** A chunk as it arrived; the events of what it brings follow. */
+/** A chunk as it arrived. The events for its contents follow. */
 export interface ChunkEvent {
   /** Kind of the event. */
   readonly type: "chunk";
@@ -27,8 +28,8 @@ export interface ContentDeltaEvent {
   /** The text so far. */
   readonly snapshot: string;
   /**
-   * The JSON so far, if a format was asked for and there is any, else null. The text so far is read when this is, once,
-   * and up to 1 MiB; above, it is null.
+   * The JSON so far; null if the request has no format or no value has begun. The text is parsed when this is
+   * first read. Beyond 1 MiB of text, it is null.
    */
   readonly parsed: unknown;
 }
@@ -41,7 +42,7 @@ export interface ContentDoneEvent<T> {
   readonly index: number;
   /** The whole text. */
   readonly content: string;
-  /** Its value, if a format was asked for, else null. */
+  /** The value; null if the request has no format. */
   readonly parsed: T | null;
 }
 
@@ -67,6 +68,50 @@ export interface RefusalDoneEvent {
   readonly refusal: string;
 }
 
+/** Log probabilities of new tokens of the text. */
+export interface LogprobsContentDeltaEvent {
+  /** Kind of the event. */
+  readonly type: "logprobs.content.delta";
+  /** Index of the choice. */
+  readonly index: number;
+  /** The new tokens. */
+  readonly content: readonly TokenLogprob[];
+  /** The tokens so far. */
+  readonly snapshot: readonly TokenLogprob[];
+}
+
+/** The log probabilities of the text are complete. */
+export interface LogprobsContentDoneEvent {
+  /** Kind of the event. */
+  readonly type: "logprobs.content.done";
+  /** Index of the choice. */
+  readonly index: number;
+  /** All tokens. */
+  readonly content: readonly TokenLogprob[];
+}
+
+/** Log probabilities of new tokens of a refusal. */
+export interface LogprobsRefusalDeltaEvent {
+  /** Kind of the event. */
+  readonly type: "logprobs.refusal.delta";
+  /** Index of the choice. */
+  readonly index: number;
+  /** The new tokens. */
+  readonly refusal: readonly TokenLogprob[];
+  /** The tokens so far. */
+  readonly snapshot: readonly TokenLogprob[];
+}
+
+/** The log probabilities of a refusal are complete. */
+export interface LogprobsRefusalDoneEvent {
+  /** Kind of the event. */
+  readonly type: "logprobs.refusal.done";
+  /** Index of the choice. */
+  readonly index: number;
+  /** All tokens. */
+  readonly refusal: readonly TokenLogprob[];
+}
+
 /** New text of the arguments of a tool call. */
 export interface ToolArgumentsDeltaEvent {
   /** Kind of the event. */
@@ -79,7 +124,7 @@ export interface ToolArgumentsDeltaEvent {
   readonly arguments_delta: string;
   /** The text so far. */
   readonly arguments: string;
-  /** The arguments so far, if there are any, else null; as `parsed` of new text. */
+  /** The arguments so far, or null; see `ContentDeltaEvent.parsed`. */
   readonly parsed_arguments: unknown;
 }
 
@@ -93,7 +138,7 @@ export interface ToolArgumentsDoneEvent {
   readonly name: string;
   /** The whole text. */
   readonly arguments: string;
-  /** The arguments; null if they are no JSON. */
+  /** The arguments; null if they are not JSON. */
   readonly parsed_arguments: unknown;
 }
 
@@ -104,11 +149,38 @@ export type ChatEvent<T> =
   | ContentDoneEvent<T>
   | RefusalDeltaEvent
   | RefusalDoneEvent
+  | LogprobsContentDeltaEvent
+  | LogprobsContentDoneEvent
+  | LogprobsRefusalDeltaEvent
+  | LogprobsRefusalDoneEvent
   | ToolArgumentsDeltaEvent
   | ToolArgumentsDoneEvent;
 
+/** Listeners to events, by their type. */
+type ByType<T> = {
+  [Type in Exclude<ChatEvent<T>["type"], "chunk">]: (event: Extract<ChatEvent<T>, { type: Type }>) => void;
+};
+
+/** What listeners of `chat.completions.stream` are called with, named as in other SDKs. */
+export interface ChatListeners<T> extends ReaderListeners, ByType<T> {
+  /** A chunk as it arrived. */
+  chunk: (chunk: ChatCompletionChunk) => void;
+  /** New text, and the text so far. */
+  content: (delta: string, snapshot: string) => void;
+  /** The message of the first choice. */
+  message: (message: ParsedChatMessage<T>) => void;
+  /** The whole answer. */
+  chatCompletion: (completion: ParsedChatCompletion<T>) => void;
+  /** The text of the first choice, after `chatCompletion`; not without one. */
+  finalContent: (content: string) => void;
+  /** The message of the first choice, after `chatCompletion`. */
+  finalMessage: (message: ParsedChatMessage<T>) => void;
+  /** The whole answer, after `chatCompletion`. */
+  finalChatCompletion: (completion: ParsedChatCompletion<T>) => void;
+}
+
 /**
- * The events of a chat completion: `for await (const event of stream)`, once.
+ * The events of a chat completion: `for await (const event of stream)`, or `stream.on(name, listener)`, once.
  *
  * @example
  * ```js
@@ -120,64 +192,101 @@ export type ChatEvent<T> =
  * console.log(await stream.finalContent());
  * ```
  */
-export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEvent<T>> {
+export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEvent<T>, ChatListeners<T>> {
   readonly #format: Format | undefined;
   readonly #origin: CallOrigin;
+  readonly #answer: Answer;
 
   /** Created by the client. */
   constructor(opened: PromiseLike<ChatCompletionStream>, format: Format | undefined, origin: CallOrigin) {
     super(opened);
     this.#format = format;
     this.#origin = origin;
+    this.#answer = new Answer(format);
   }
 
-  /** The events. Errors: those of the call, and of `finalChatCompletion`; TypeError for another loop. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<ChatEvent<T>, void, undefined> {
-    const answer = new Answer(this.#format);
-    const events: ChatEvent<unknown>[] = [];
-    for await (const chunk of await this.opened) {
-      const error = await answer.take(chunk, events).catch(failed);
-      yield* events.splice(0) as ChatEvent<T>[];
-      if (error !== undefined) await this.#fail(error);
+  protected async take(
+    chunk: ChatCompletionChunk | undefined,
+    events: ChatEvent<T>[],
+  ): Promise<Failure | undefined> {
+    const made = events as ChatEvent<unknown>[];
+    try {
+      await (chunk === undefined ? this.#answer.end(made) : this.#answer.take(chunk, made));
+      return undefined;
+    } catch (error) {
+      return () => this.#failure(error as Error);
     }
-    const error = await answer.end(events).catch(failed);
-    yield* events as ChatEvent<T>[];
-    if (error !== undefined) await this.#fail(error);
   }
 
-  /** Errors: that of the whole answer, which says what is wrong with it; else this one. */
-  async #fail(error: Error): Promise<void> {
-    if (error instanceof Unfit || error instanceof CutOffText) await this.finalChatCompletion();
-    throw error;
+  /** The error of the whole answer, which explains what is wrong; otherwise this one. */
+  async #failure(error: Error): Promise<Error> {
+    if (!(error instanceof Unfit || error instanceof CutOffText)) return error;
+    return this.#parsed(await this.opened).then(
+      () => error,
+      (explained) => explained,
+    );
+  }
+
+  protected tell(event: ChatEvent<T>): void {
+    if (event.type === "chunk") {
+      this.emit("chunk", () => [event.chunk]);
+      return;
+    }
+    if (event.type === "content.delta") this.emit("content", () => [event.delta, event.snapshot]);
+    this.emit(event.type, () => [event as never]);
+  }
+
+  protected async whole(stream: ChatCompletionStream): Promise<() => void> {
+    const completion = await this.#parsed(stream);
+    const message = completion.choices[0]?.message;
+    return () => {
+      if (message !== undefined) this.emit("message", () => [message]);
+      this.emit("chatCompletion", () => [completion]);
+      const content = message?.content;
+      if (typeof content === "string") this.emit("finalContent", () => [content]);
+      if (message !== undefined) this.emit("finalMessage", () => [message]);
+      this.emit("finalChatCompletion", () => [completion]);
+    };
   }
 
   /**
-   * Reads on to the end; returns the whole answer, with `parsed` in its messages if a format was asked for. A loop still
-   * gets every event.
+   * Reads to the end; returns the whole answer, with `parsed` in its messages if the request has a format. A
+   * loop still gets every event.
    *
-   * Errors: `StructuredOutputError` if a choice was cut off, or its text is no value; those of the stream.
+   * Errors: `StructuredOutputError` if a choice was cut off, or its text is not a value of the schema; those
+   * of the stream.
    */
   finalChatCompletion(): ApiPromise<ParsedChatCompletion<T>> {
-    return ApiPromise.of(this.#final());
+    return ApiPromise.of(this.forWhole().then((stream) => this.#parsed(stream)));
   }
 
-  async #final(): Promise<ParsedChatCompletion<T>> {
-    const completion = await (await this.opened).finalChatCompletion();
+  async #parsed(stream: ChatCompletionStream): Promise<ParsedChatCompletion<T>> {
+    const completion = await stream.finalChatCompletion();
     if (this.#format !== undefined) await parseCompletion(completion, this.#format, this.#origin);
     return completion as ParsedChatCompletion<T>;
   }
 
-  /** Reads on to the end; returns the text of the first choice, null if there is none. Errors: those of the stream. */
+  /**
+   * Reads to the end; returns the message of the first choice. Errors: those of `finalChatCompletion`; TypeError if the answer
+   * has no choice.
+   */
+  async finalMessage(): Promise<ParsedChatMessage<T>> {
+    const { choices } = await this.finalChatCompletion();
+    if (choices[0] === undefined) throw new TypeError("the answer has no choice");
+    return choices[0].message;
+  }
+
+  /**
+   * Reads to the end; returns the text of the first choice, null if it has none. Errors: those of the
+   * stream.
+   */
   async finalContent(): Promise<string | null> {
-    const { choices } = await (await this.opened).finalChatCompletion();
+    const { choices } = await (await this.forWhole()).finalChatCompletion();
     return choices[0]?.message.content ?? null;
   }
 }
 
-/** An error as a value, so that the events before it are yielded first. */
-const failed = (error: Error): Error => error;
-
-/** What has arrived of a call. */
+/** The part of a call that has arrived. */
 class CallSoFar {
   name = "";
   arguments = "";
@@ -185,11 +294,13 @@ class CallSoFar {
   isFunction = true;
 }
 
-/** What has arrived of a choice. */
+/** The part of a choice that has arrived. */
 class ChoiceSoFar {
   content = "";
   refusal = "";
   readonly prefix = new JsonPrefix();
+  readonly contentTokens: TokenLogprob[] = [];
+  readonly refusalTokens: TokenLogprob[] = [];
   readonly calls = new Map<number, CallSoFar>();
   openCall: number | undefined;
   isTextDone = false;
@@ -198,7 +309,7 @@ class ChoiceSoFar {
 /** A text ended before it could become the requested value. */
 class CutOffText extends Error {}
 
-/** Makes events of chunks. */
+/** Turns chunks into events. */
 class Answer {
   readonly #format: Format | undefined;
   readonly #choices = new Map<number, ChoiceSoFar>();
@@ -207,13 +318,15 @@ class Answer {
     this.#format = format;
   }
 
-  /** Adds the events of a chunk. Errors: `Unfit` or `CutOffText` where a text cannot become the requested value. */
+  /** Adds the events of a chunk. Errors: `Unfit` or `CutOffText` if a text is not the requested value. */
   async take(chunk: ChatCompletionChunk, events: ChatEvent<unknown>[]): Promise<void> {
     events.push({ type: "chunk", chunk });
-    for (const { index = 0, delta, finish_reason: reason } of chunk.choices ?? []) {
+    for (const { index = 0, delta, logprobs, finish_reason: reason } of chunk.choices ?? []) {
       const choice = this.#choices.get(index) ?? new ChoiceSoFar();
       this.#choices.set(index, choice);
-      if (delta != null) await this.#add(events, index, choice, delta);
+      if (delta != null) this.#addText(events, index, choice, delta);
+      if (logprobs != null) this.#addTokens(events, index, choice, logprobs);
+      if (delta?.tool_calls) await this.#addCalls(events, index, choice, delta.tool_calls);
       if (!reason) continue;
       if (this.#format !== undefined && (reason === "length" || reason === "content_filter")) {
         throw new CutOffText(reason);
@@ -222,17 +335,17 @@ class Answer {
     }
   }
 
-  /** Adds the events that a stream without finish reasons has not had yet. */
+  /** Adds the remaining events of a stream without finish reasons. */
   async end(events: ChatEvent<unknown>[]): Promise<void> {
     for (const [index, choice] of this.#choices) await this.#finish(events, index, choice);
   }
 
-  async #add(
+  #addText(
     events: ChatEvent<unknown>[],
     index: number,
     choice: ChoiceSoFar,
-    { content, refusal, tool_calls: calls }: ChatDelta,
-  ): Promise<void> {
+    { content, refusal }: ChatDelta,
+  ): void {
     if (content) {
       choice.content += content;
       if (this.#format !== undefined) choice.prefix.feed(content);
@@ -243,7 +356,31 @@ class Answer {
       choice.refusal += refusal;
       events.push({ type: "refusal.delta", index, delta: refusal, snapshot: choice.refusal });
     }
-    for (const [position, { index: at = position, function: made, custom }] of (calls ?? []).entries()) {
+  }
+
+  #addTokens(
+    events: ChatEvent<unknown>[],
+    index: number,
+    { contentTokens, refusalTokens }: ChoiceSoFar,
+    { content, refusal }: ChatLogprobs,
+  ): void {
+    if (content?.length) {
+      for (const token of content) contentTokens.push(token);
+      events.push(growingList({ type: "logprobs.content.delta", index, content } as const, contentTokens));
+    }
+    if (refusal?.length) {
+      for (const token of refusal) refusalTokens.push(token);
+      events.push(growingList({ type: "logprobs.refusal.delta", index, refusal } as const, refusalTokens));
+    }
+  }
+
+  async #addCalls(
+    events: ChatEvent<unknown>[],
+    index: number,
+    choice: ChoiceSoFar,
+    calls: NonNullable<ChatDelta["tool_calls"]>,
+  ): Promise<void> {
+    for (const [position, { index: at = position, function: made, custom }] of calls.entries()) {
       if (at !== choice.openCall) {
         await this.#finish(events, index, choice, false);
         choice.openCall = at;
@@ -269,7 +406,7 @@ class Answer {
     }
   }
 
-  /** Ends what is open: the text before calls of tools, which is no value; a call before the next. */
+  /** Completes what is open: the text before tool calls, which is not a value; a call before the next one. */
   async #finish(
     events: ChatEvent<unknown>[],
     index: number,
@@ -284,6 +421,13 @@ class Answer {
         events.push({ type: "content.done", index, content, parsed: (await format?.read(content)) ?? null });
       }
       if (refusal !== "") events.push({ type: "refusal.done", index, refusal });
+      const { contentTokens, refusalTokens } = choice;
+      if (contentTokens.length > 0) {
+        events.push({ type: "logprobs.content.done", index, content: [...contentTokens] });
+      }
+      if (refusalTokens.length > 0) {
+        events.push({ type: "logprobs.refusal.done", index, refusal: [...refusalTokens] });
+      }
     }
     const call = openCall === undefined ? undefined : choice.calls.get(openCall);
     choice.openCall = undefined;
@@ -298,21 +442,4 @@ class Answer {
       parsed_arguments,
     });
   }
-}
-
-/** Adds the value of a text so far to an event, parsed on first access. */
-export function growing<E extends object, N extends string>(
-  event: E,
-  name: N,
-  text: string,
-  cut: Cut,
-): E & { readonly [name in N]: unknown } {
-  const get = () => {
-    const value = valueOfCut(text, cut);
-    Object.defineProperty(event, name, { value, configurable: true });
-    return value;
-  };
-  return Object.defineProperty(event, name, { get, configurable: true }) as E & {
-    readonly [name in N]: unknown;
-  };
 }

@@ -30,14 +30,14 @@ export interface ChatCompletionParams extends Omit<ChatCompletionRequest, "respo
 /** Parameters of `chat.completions.parse`. */
 export interface ChatParseParams<S extends Schema>
   extends Omit<ChatCompletionRequest, "response_format" | "stream"> {
-  /** What the answer has to be: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  /** The schema of the answer: a zod 4 schema, another Standard Schema, or a JSON Schema. */
   response_format: S;
 }
 
 /** Parameters of `chat.completions.stream`. */
 export interface ChatStreamParams<S extends Schema>
   extends Omit<ChatCompletionRequest, "response_format" | "stream"> {
-  /** What the answer has to be: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  /** The schema of the answer: a zod 4 schema, another Standard Schema, or a JSON Schema. */
   response_format?: S;
 }
 
@@ -45,7 +45,7 @@ export interface ChatStreamParams<S extends Schema>
 export interface ChatToolParams extends Omit<ChatCompletionParams, "messages" | "tools" | "stream"> {
   /** The conversation to begin with. */
   messages: readonly ConversationMessage[];
-  /** The functions, made with `tool`. */
+  /** The functions, created with `tool`. */
   tools: readonly Tool[];
 }
 
@@ -103,11 +103,12 @@ export class ChatCompletions extends ChatCompletionsResource {
   }
 
   /**
-   * Asks for an answer that follows a schema, and gives it as a value: `choices[0].message.parsed`, which is null if the
-   * model refused or called tools.
+   * Requests an answer that follows a schema, and returns it as a value: `choices[0].message.parsed`, which
+   * is null if the model refused or called tools.
    *
-   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema (4.2 or later), or
-   * another one of the Standard Schema kind, also checks the answer; of a JSON Schema, the answer is JSON.
+   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema
+   * (4.2 or later) or another Standard Schema also checks the answer; with a JSON Schema, the answer is
+   * unchecked JSON.
    *
    * Errors: `StructuredOutputError` if the answer was cut off, is not JSON or does not fit, with the whole answer in
    * `error.answer`; TypeError for a schema that cannot be sent; those of `create`.
@@ -152,10 +153,10 @@ export class ChatCompletions extends ChatCompletionsResource {
   }
 
   /**
-   * Opens a stream whose events tell the answer so far: `for await (const event of client.chat.completions.stream(…))`. With
-   * a schema as `response_format`, events have the value so far, and the final completion has `parsed`.
+   * Opens a stream of events, each with the answer so far. Read it with `for await`. With a schema as
+   * `response_format`, events also have the value so far, and the final completion has `parsed`.
    *
-   * Errors: those of `parse`, when it is read.
+   * Errors: those of `parse`, raised when the stream is read.
    *
    * @example
    * ```js
@@ -185,13 +186,13 @@ export class ChatCompletions extends ChatCompletionsResource {
   }
 
   /**
-   * Asks a model that may call tools, until it answers without calling one.
+   * Calls a model repeatedly, and the tools that it requests, until it answers without a call.
    *
-   * The calls of a round run at the same time. An error of a tool goes to the model as `error: …`, and so do arguments that
-   * do not fit. A `tool_choice` that forces a call applies to the first round only.
+   * The calls of a round run at the same time. The model gets an error of a tool, or arguments that do not
+   * fit, as `error: …`. A `tool_choice` that forces a call applies to the first round only.
    *
-   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off within its calls, with the conversation in
-   * `error.messages`; those of `create`.
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off in its calls, with the
+   * conversation in `error.messages`; those of `create`.
    *
    * @example
    * ```js

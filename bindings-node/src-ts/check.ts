@@ -3,7 +3,7 @@
 import { type EngineCheckRun, type EngineWritten, engine } from "./engine";
 import { CallSite, failure, failureOf } from "./failure";
 import { CHECK_OPTIONS, type CheckOptions } from "./generated/options";
-import type { Check, CheckId, Report } from "./generated/report";
+import type { Check, CheckError, CheckId, OverallStatus, Report, Status } from "./generated/report";
 import { refuseUnknown } from "./options";
 
 export type { CheckId } from "./generated/report";
@@ -23,7 +23,8 @@ export type CheckProgress =
       readonly id: CheckId;
       readonly model: string | null;
       readonly check: CheckRecord;
-    };
+    }
+  | { readonly event: "protocol_checked"; readonly check: ProtocolCheck };
 
 /** One check of a report. */
 export type CheckRecord = Check;
@@ -37,15 +38,59 @@ export interface CheckEvidence {
   readonly id: CheckId;
   /** The model that was checked; null for the check of the model list. */
   readonly model: string | null;
-  /** What was expected and what was observed, in the order in which it was looked at. */
+  /** The expected and observed values, in the order in which they were checked. */
   readonly assertions: readonly {
     readonly what: string;
     readonly expected: string;
     readonly observed: string;
     readonly held: boolean;
   }[];
-  /** Request and response as they were on the wire; null if none was made. */
+  /** Request and response as they were on the wire; null if no request was sent. */
   readonly exchange: { readonly request: string; readonly response: string } | null;
+}
+
+/** The additional checks of a run, in the form of `spec/protocols.schema.json`. */
+export interface ProtocolReport {
+  /** Version of the form of the document. */
+  readonly schema_version: "1.0";
+  /** The kit that made it. */
+  readonly kit: { readonly name: string; readonly version: string };
+  /** When, in RFC 3339. */
+  readonly generated_at: string;
+  /** Address of the service, without the base path. */
+  readonly endpoint: string;
+  /** Base path of the API; native generate-content is below `/v1beta` in place of `/v1`. */
+  readonly base_path: string;
+  /** The models that were tested. */
+  readonly models: readonly string[];
+  /** The results, by protocol, model and check. */
+  readonly checks: readonly ProtocolCheck[];
+  /** How many checks have which result. */
+  readonly summary: { readonly passed: number; readonly failed: number; readonly skipped: number };
+  /** `pass` if no check failed. */
+  readonly overall_status: OverallStatus;
+}
+
+/** The result of an additional check. */
+export interface ProtocolCheck {
+  /** The protocol and the kind of request, such as `chat_tool_stream`. */
+  readonly id: string;
+  /** The protocol. */
+  readonly protocol: "chat" | "messages" | "native";
+  /** The model that was checked. */
+  readonly model: string;
+  /** The result. */
+  readonly status: Status;
+  /** Why it was not run; null if it was. */
+  readonly reason: string | null;
+  /** How long it took, in milliseconds. */
+  readonly duration_ms: number | null;
+  /** Status of the response. */
+  readonly http_status: number | null;
+  /** Why it failed; null if it did not. */
+  readonly error: CheckError | null;
+  /** The assertions that don't hold, of which `error` is the first. */
+  readonly broken: CheckEvidence["assertions"];
 }
 
 /** `CheckOptions` with the service. */
@@ -75,6 +120,10 @@ export class CheckResult {
   readonly json: string;
   /** The report as an object. */
   readonly report: CheckReport;
+  /** The additional checks as text, in canonical form; undefined without `protocols`. */
+  readonly protocolsJson: string | undefined;
+  /** The additional checks as an object; undefined without `protocols`. */
+  readonly protocols: ProtocolReport | undefined;
   /** The evidence of each check that was run, in order. */
   readonly evidence: readonly CheckEvidence[];
   /** Whether the run was cancelled. */
@@ -83,23 +132,31 @@ export class CheckResult {
   constructor(run: EngineCheckRun) {
     const outcome = run.result();
     if (typeof outcome === "string") throw failure(outcome, new CallSite(CheckResult));
-    const { report, evidence, interrupted } = outcome;
+    const { report, protocols, evidence, interrupted } = outcome;
     this.#run = run;
     this.json = report;
     this.report = JSON.parse(report) as CheckReport;
+    this.protocolsJson = protocols;
+    this.protocols = protocols === undefined ? undefined : (JSON.parse(protocols) as ProtocolReport);
     this.evidence = JSON.parse(evidence) as CheckEvidence[];
     this.interrupted = interrupted;
   }
 
-  /** Whether no check failed. */
+  /** Whether no check failed, and no additional check. */
   get passed(): boolean {
-    return this.report.overall_status === "pass";
+    return [this.report, this.protocols].every((document) => (document?.overall_status ?? "pass") === "pass");
   }
 
-  /** Writes the report, whole or not at all. Errors: `FileError`. */
+  /** Writes the report, completely or not at all. Errors: `FileError`. */
   async write(path: string): Promise<void> {
     const site = new CallSite(this.write);
     namesOf(await this.#run.writeReport(path), site);
+  }
+
+  /** Writes the additional checks, completely or not at all. Errors: `FileError`, also if the run had none. */
+  async writeProtocols(path: string): Promise<void> {
+    const site = new CallSite(this.writeProtocols);
+    namesOf(await this.#run.writeProtocols(path), site);
   }
 
   /** Writes one JSON file per piece of evidence into a folder, and returns their names. Errors: `FileError`. */
@@ -159,7 +216,7 @@ export async function check(
   return result;
 }
 
-/** Unifies the two ways to call it; refuses unknown options. */
+/** Unifies the two ways to call it; rejects unknown options. */
 function split(
   given: string | CheckRequest,
   further: CheckOptions,
@@ -172,7 +229,7 @@ function split(
   return { endpoint, options };
 }
 
-/** The kit's own names. The kit refuses values out of bounds. */
+/** The kit's own names. The kit rejects values out of bounds. */
 function kitOptions(endpoint: string, { profile, ...options }: CheckOptions): string {
   const document = {
     endpoint,
@@ -189,7 +246,7 @@ function renamed(members: object, names: Readonly<Record<string, string | null>>
   return Object.fromEntries(named.filter(([name]) => name != null));
 }
 
-/** A number that JSON cannot represent is passed as text, so that the kit refuses it. */
+/** A number that JSON cannot represent is passed as text, so that the kit rejects it. */
 function isBeyondJson(value: unknown): boolean {
   return typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
 }

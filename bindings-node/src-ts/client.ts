@@ -12,7 +12,7 @@ const { version: VERSION } = require("../package.json") as { version: string };
 /**
  * A client of one gateway. It has a connection pool, so create one client and share it.
  *
- * Errors: `ConfigurationError` if an option is missing or malformed; TypeError for one that does not exist.
+ * Errors: `ConfigurationError` if an option is missing or malformed; TypeError for an unknown option.
  *
  * @example
  * ```js
@@ -31,8 +31,8 @@ export class Client extends Resources {
   }
 
   /**
-   * A client with other options for its calls, which shares the connections of this client. Missing options stay
-   * unchanged; headers, query parameters and members of the body are merged.
+   * A client with other default options for its calls, which shares this client's connections. Missing
+   * options keep their values; headers, query parameters and body members are merged.
    *
    * Errors: `ConfigurationError` if an option is malformed.
    *

@@ -15,7 +15,7 @@ export interface EngineResponse {
   /** JSON: an array of `[name, value]`. */
   readonly headers: string;
   readonly requestId: string | null;
-  /** Attempts made, the successful one included. */
+  /** Number of attempts, including the successful one. */
   readonly attempts: number;
   readonly elapsedMs: number;
 }
@@ -146,9 +146,17 @@ export interface EngineCheckRun {
   /** The next event as JSON, if one arrives within a second. */
   next(): Promise<{ readonly error?: string; readonly done: boolean; readonly event?: string }>;
   cancel(): void;
-  /** Report and evidence as JSON, once the run is done, or JSON of the failure. */
-  result(): { readonly report: string; readonly evidence: string; readonly interrupted: boolean } | string;
+  /** Report, additional checks and evidence as JSON, once the run is done, or JSON of the failure. */
+  result():
+    | {
+        readonly report: string;
+        readonly protocols?: string;
+        readonly evidence: string;
+        readonly interrupted: boolean;
+      }
+    | string;
   writeReport(path: string): Promise<EngineWritten>;
+  writeProtocols(path: string): Promise<EngineWritten>;
   writeEvidence(folder: string): Promise<EngineWritten>;
 }
 
@@ -212,8 +220,9 @@ export interface EngineValidator {
   readLater(path: string): Promise<EngineDocument>;
   /** The verdict; `null` if the document is clean. */
   validate(document: Uint8Array): EngineJudged | null;
-  html(document: Uint8Array, evidence?: string, page?: string): EngineMade;
+  html(document: Uint8Array, evidence?: string, page?: string, protocols?: Uint8Array): EngineMade;
   junit(document: Uint8Array): EngineMade;
+  sarif(document: Uint8Array, path: string): EngineMade;
   annotations(document: Uint8Array): EngineMade;
   canonical(document: Uint8Array): EngineMade;
   diff(

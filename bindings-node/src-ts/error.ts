@@ -23,7 +23,7 @@ export interface ErrorDetails {
   readonly requestId?: string | undefined;
   /** `code` of the error body. */
   readonly code?: string | undefined;
-  /** `param` of the error body: the request member at fault. */
+  /** `param` of the error body: the request member that caused the error. */
   readonly param?: string | undefined;
   /** `type` of the error body. */
   readonly type?: string | undefined;
@@ -34,8 +34,8 @@ export interface ErrorDetails {
   /** From the start of the call to the failure, in milliseconds. */
   readonly elapsedMs?: number | undefined;
   /**
-   * For a failed stream: the document that the events received so far add up to. It has the form of the whole response,
-   * with members missing.
+   * For a failed stream: the document assembled from the events received so far. It has the form of the whole
+   * response, with members missing.
    */
   readonly partial?: unknown;
   /** For a failed stream: the number of events and of body bytes that arrived. */
@@ -47,11 +47,11 @@ export interface ErrorDetails {
   /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   readonly result?: CheckResult | undefined;
   /**
-   * For an answer that is not what was asked for (`StructuredOutputError`), and for a loop of tool calls
+   * For an answer that is not a value of the schema (`StructuredOutputError`), and for a tool loop
    * (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`.
    */
   readonly answer?: unknown;
-  /** For a loop of tool calls: the conversation so far, including the last answer. */
+  /** For a tool loop: the conversation so far, including the last answer. */
   readonly messages?: readonly unknown[] | undefined;
   /** The cause: a chain of errors, or the reason passed to an `AbortController`. */
   readonly cause?: unknown;
@@ -67,11 +67,11 @@ export class GatewrightError extends Error {
   declare readonly status: number | undefined;
   /** Headers of the response, if there was one. */
   declare readonly headers: Headers | undefined;
-  /** The gateway's id of the request; name it when you ask its operator. */
+  /** The gateway's id of the request, to quote to its operator. */
   declare readonly requestId: string | undefined;
   /** `code` of the error body. */
   declare readonly code: string | undefined;
-  /** `param` of the error body: the request member at fault. */
+  /** `param` of the error body: the request member that caused the error. */
   declare readonly param: string | undefined;
   /** `type` of the error body. */
   declare readonly type: string | undefined;
@@ -81,7 +81,7 @@ export class GatewrightError extends Error {
   declare readonly attempts: number | undefined;
   /** From the start of the call to the failure, in milliseconds. */
   declare readonly elapsedMs: number | undefined;
-  /** For a failed stream: the document that the events received so far add up to. */
+  /** For a failed stream: the document assembled from the events received so far. */
   declare readonly partial: unknown;
   /** For a failed stream: the number of events and of body bytes that arrived. */
   declare readonly received: { readonly events: number; readonly bytes: number } | undefined;
@@ -92,11 +92,11 @@ export class GatewrightError extends Error {
   /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   declare readonly result: CheckResult | undefined;
   /**
-   * For an answer that is not what was asked for (`StructuredOutputError`), and for a loop of tool calls
+   * For an answer that is not a value of the schema (`StructuredOutputError`), and for a tool loop
    * (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`.
    */
   declare readonly answer: unknown;
-  /** For a loop of tool calls: the conversation so far, including the last answer. */
+  /** For a tool loop: the conversation so far, including the last answer. */
   declare readonly messages: readonly unknown[] | undefined;
 
   /** `requestId` under the name in other SDKs. */

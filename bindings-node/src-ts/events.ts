@@ -1,4 +1,4 @@
-/** Events that are JSON documents, and ways to pass them on: to two readers, or as bytes. */
+/** Events that are JSON documents, and ways to forward them: to two readers, or as bytes. */
 
 import { CallSite, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
@@ -53,9 +53,9 @@ export class Events<T> extends Feed<T> {
   }
 
   /**
-   * Two readers, each of which gets every event. Events that the slower one has not read are buffered in memory: read
-   * both at about the same pace, or close the one that is not needed. A reader that falls 256 MiB behind fails with a
-   * RangeError. The connection closes when both are closed; an error reaches both.
+   * Two readers, each of which gets every event. Events that the slower reader has not read are buffered in
+   * memory, so read both at about the same pace, or close one. A reader that falls 256 MiB behind fails with
+   * a RangeError. The connection closes when both are closed; an error reaches both.
    *
    * @example
    * ```js
@@ -92,9 +92,9 @@ export class Events<T> extends Feed<T> {
   }
 
   /**
-   * The events as bytes, one line of JSON each, in the same format as other SDKs, to pass them on in an HTTP response.
-   * Nothing is read before it is requested. Cancelling closes the connection; an error becomes that of the stream.
-   * `Events.fromReadableStream` parses the bytes.
+   * The events as bytes, one line of JSON each, in the same format as other SDKs, to forward them in an HTTP
+   * response. Nothing is read before it is requested. Cancelling closes the connection; an error becomes that
+   * of the stream. `Events.fromReadableStream` parses the bytes.
    *
    * @example
    * ```js

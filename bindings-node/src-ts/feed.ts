@@ -9,10 +9,10 @@ import { Listed, NOTHING, type Ready } from "./ready";
 export const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 
-/** What to do in place of reading a stream again. */
+/** What to do instead of reading a stream again. */
 const READ_ONCE = "it can be read once, so keep what you need, or split it with tee() before you read it";
 
-/** What a source returns: documents, or what they hold; a failure; or, at its end, nothing. */
+/** The result of reading a source: documents, or their contents; a failure; or, at its end, nothing. */
 export interface Batch {
   readonly documents?: readonly string[] | undefined;
   readonly values?: Ready | undefined;
@@ -42,8 +42,8 @@ export interface Origin {
 }
 
 /**
- * Values in order, once: `for await (const value of feed)`. Leaving the loop closes the connection at once, as do
- * `close()`, `await using` and the `signal` of the call.
+ * Values in order, once: `for await (const value of feed)`. Leaving the loop closes the connection at once,
+ * and so do `close()`, `await using` and the `signal` of the call.
  *
  * @example
  * ```js
@@ -62,7 +62,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   readonly #source: Source;
   readonly #origin: Origin;
   #onAbort: (() => void) | undefined;
-  /** Documents that have arrived but are not read yet; or what they hold. */
+  /** Documents that have arrived but are not read yet, or their contents. */
   #ready: Ready = NOTHING;
   #isParsed = false;
   /** Further batches, if more was read than a loop has taken. */

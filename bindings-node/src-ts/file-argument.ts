@@ -1,9 +1,9 @@
-/** What a request takes as a file. */
+/** The forms in which a request takes a file. */
 
 import type { EngineFile } from "./engine";
 import type { Operation } from "./operation";
 
-/** A content with a name, and a media type. */
+/** Content with a name and a media type. */
 export interface NamedFile {
   /** Name of the file, without folders. */
   readonly name: string;
@@ -14,8 +14,9 @@ export interface NamedFile {
 }
 
 /**
- * A file in a request: a `Buffer` or another `Uint8Array`, an `ArrayBuffer`, a `Blob` or `File`, or a content with a name.
- * Without a name of its own it has that of its parameter. Each attempt of a call sends the same bytes.
+ * A file in a request: a `Buffer` or another `Uint8Array`, an `ArrayBuffer`, a `Blob` or `File`, or content
+ * with a name. Without a name, it gets the name of its parameter. Each attempt of a call sends the same
+ * bytes.
  */
 export type FileArgument = Uint8Array | ArrayBuffer | Blob | NamedFile;
 

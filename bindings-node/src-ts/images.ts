@@ -10,10 +10,10 @@ export class Images extends ImagesResource {
   /**
    * Saves an image of a response's `data`; returns its size in bytes.
    *
-   * Decodes its `b64_json`, or streams its `url` to disk. The file appears whole or not at all: the data goes to a
-   * temporary file, which is renamed at the end. A broken transfer is resumed once: at the same place if the server can
-   * confirm that the file is unchanged, else from the start. The API key is not sent. The format is not converted,
-   * whatever the extension of the path.
+   * Decodes its `b64_json`, or streams its `url` to disk. The data goes to a temporary file, which is renamed
+   * at the end, so the file is written completely or not at all. A broken transfer is retried once: from
+   * where it broke off if the server confirms that the file is unchanged, else from the start. The API key is
+   * not sent. The format is not converted, whatever the extension of the path.
    *
    * Errors: `FileError` for a problem with the disk or with `path`, `InvalidRequestError` if there is neither
    * `b64_json` nor `url`, `DecodeError` if `b64_json` is not base64 or the file is longer than allowed,

@@ -1,4 +1,4 @@
-/** Client, report validator and program of the Gatewright gateway. */
+/** Client for the Gatewright gateway, its report validator, and the `gatewright` program. */
 
 import { Client } from "./client";
 
@@ -15,9 +15,14 @@ export type {
 export {
   ChatCompletionEvents,
   type ChatEvent,
+  type ChatListeners,
   type ChunkEvent,
   type ContentDeltaEvent,
   type ContentDoneEvent,
+  type LogprobsContentDeltaEvent,
+  type LogprobsContentDoneEvent,
+  type LogprobsRefusalDeltaEvent,
+  type LogprobsRefusalDoneEvent,
   type RefusalDeltaEvent,
   type RefusalDoneEvent,
   type ToolArgumentsDeltaEvent,
@@ -32,6 +37,8 @@ export {
   type CheckRequest,
   CheckResult,
   check,
+  type ProtocolCheck,
+  type ProtocolReport,
 } from "./check";
 export { Client } from "./client";
 export { type ErrorDetails, GatewrightError } from "./error";
@@ -53,18 +60,31 @@ export * from "./generated/streams";
 export type * from "./generated/types";
 export type { ResponseItemPage } from "./input-items";
 export {
+  type CitationEvent,
+  type ContentBlockStopEvent,
+  type InputJsonEvent,
+  type MessageEndEvent,
+  type MessageEvent,
   MessageEvents,
-  type MessageParseParams,
-  type MessageToolParams,
-  type ParsedMessage,
-} from "./messages";
+  type MessageListeners,
+  type SignatureEvent,
+  type TextEvent,
+  type ThinkingEvent,
+} from "./message-events";
+export type { MessageParseParams, MessageToolParams, ParsedMessage } from "./messages";
 export type { ContentParseParams, ContentToolParams, NativeModelPage, ParsedContent } from "./native";
 export type { ApiKeyFunction, ClientAliases, TimeoutAlias } from "./options";
 export { ApiPromise } from "./promise";
-export { Reader } from "./reader";
+export { type Emitted, Reader, type ReaderListeners } from "./reader";
 export * as report from "./report";
 export { ResponseInfo, responseOf } from "./response";
-export { type ResponseEvent, ResponseEvents, type ResponseTextEvent } from "./response-events";
+export {
+  type ResponseArgumentsEvent,
+  type ResponseEvent,
+  ResponseEvents,
+  type ResponseListeners,
+  type ResponseTextEvent,
+} from "./response-events";
 export type {
   ParsedResponse,
   ResponseParams,

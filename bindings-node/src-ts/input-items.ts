@@ -1,4 +1,4 @@
-/** `client.responses.inputItems`: pages that go on with the next ones. */
+/** `client.responses.inputItems`: pages that continue with the next ones. */
 
 import { CallSite } from "./failure";
 import { operations } from "./generated/operations";
@@ -8,16 +8,18 @@ import { paged } from "./pages";
 import type { ApiPromise } from "./promise";
 import type { RequestOptions } from "./resource";
 
-/** A page of items. `for await` goes on with the items of the next pages; `for` gives those of this page. */
+/**
+ * A page of items. `for await` continues with the items of the next pages; `for` yields those of this page.
+ */
 export interface ResponseItemPage extends ResponseItemList, AsyncIterable<ResponseItem> {}
 
-/** `client.responses.inputItems`, with pages that go on. */
+/** `client.responses.inputItems`, with pages that continue. */
 export class InputItems extends ResponsesInputItemsResource {
   /**
-   * Lists the items that a stored response was generated from. `for await` over the page, or over the promise of it, goes on
-   * with the next pages, unless `before` is set; `for` gives the items of this page.
+   * Lists the items that a stored response was generated from. `for await` over the page, or over the promise
+   * of it, continues with the next pages, unless `before` is set; `for` yields the items of this page.
    *
-   * Errors: those of the generated method; `DecodeError` if a page ends with the same item as the one before.
+   * Errors: those of the generated method; `DecodeError` if a page leads back to an earlier one.
    *
    * @example
    * ```js

@@ -1,23 +1,23 @@
-/** The beginning of a JSON document, closed: what a growing answer holds so far. */
+/** Closes the beginning of a JSON document, to parse a growing answer. */
 
-/** Characters of a document up to which its beginning is read; above, only the whole is. */
+/** Maximum length of a document whose beginning is parsed; a longer one is parsed only as a whole. */
 const MAX_PREFIX_LENGTH = 1 << 20;
-/** Levels of a document up to which its beginning is read. */
+/** Maximum nesting of a document whose beginning is parsed. */
 const MAX_PREFIX_DEPTH = 200;
 
 const TEXT = /[^"\\]*/y;
 const SCALAR = /[-+.0-9a-zA-Z]*/y;
 const SPACE = /[ \t\r\n]*/y;
 
-/** How much of a text to take, and what closes it; nothing if it holds no value. */
+/** How much of a text to take, and the text that closes it; nothing if it has no value. */
 export interface Cut {
   readonly end: number;
   readonly tail: string;
 }
 
 /**
- * What comes next: a value, the first of an array, a name, the first of an object, a colon, what is after a value, the end;
- * or the rest of a text, of a name's text, of a scalar.
+ * The next part: a value, the first of an array, a name, the first of an object, a colon, the part after a
+ * value, the end; or the rest of a text, of a name's text, of a scalar.
  */
 type State =
   | "value"
@@ -32,10 +32,10 @@ type State =
   | "scalar";
 
 /**
- * A document that grows. Each character is looked at once, however often the value is asked for.
+ * A growing document. Each character is read once, however often the value is requested.
  *
- * An open text counts as far as it goes; a number, `true`, `false` and `null` count once what follows shows that they are
- * complete; a name without a value does not count.
+ * An open string counts as far as it goes; a number, `true`, `false` and `null` count once the next character
+ * shows that they are complete; a name without a value does not count.
  */
 export class JsonPrefix {
   readonly #closers: ("}" | "]")[] = [];
@@ -43,7 +43,7 @@ export class JsonPrefix {
   /** How much of the document is complete but for its closers. */
   #complete = 0;
   #length = 0;
-  /** An escape that goes on in what comes next. */
+  /** An escape that continues in the next text. */
   #pending = "";
   #broken = false;
 
@@ -129,7 +129,7 @@ export class JsonPrefix {
   }
 }
 
-/** The value of a text that is cut and closed; null if it is none. */
+/** The value of a text after it was cut and closed; null if it has no value. */
 export function valueOfCut(text: string, { end, tail }: Cut): unknown {
   if (end === 0 && tail === "") return null;
   try {
@@ -139,7 +139,7 @@ export function valueOfCut(text: string, { end, tail }: Cut): unknown {
   }
 }
 
-/** The size of an escape, of both halves of a pair; `undefined` if that is not known yet. */
+/** The size of an escape, or of both halves of a surrogate pair; `undefined` if it is not complete. */
 function escapeSize(text: string, at: number): number | undefined {
   if (text.charAt(at + 1) !== "u") return 2;
   if (!/^d[89ab]$/i.test(text.slice(at + 2, at + 4))) return 6;

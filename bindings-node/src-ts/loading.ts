@@ -1,11 +1,11 @@
-/** Finds the engine of this platform: beside this package in a checkout, else in a package of its own. */
+/** Finds the engine of this platform: beside this package in a checkout, otherwise in a separate package. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { engineFile, enginePackage, platformName } from "./platform";
 
-/** The compiled module. Errors: an `Error` that says what to install. */
+/** The compiled module. Errors: an `Error` that names the package to install. */
 export function loadEngine(): unknown {
   const platform = platformName();
   const beside = join(__dirname, "..", engineFile(platform));

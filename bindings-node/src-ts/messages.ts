@@ -11,8 +11,8 @@ import type {
   MessageStreamEvent,
   MessageTurn,
 } from "./generated/types";
+import { MessageEvents } from "./message-events";
 import { ApiPromise } from "./promise";
-import { Reader } from "./reader";
 import type { RequestOptions } from "./resource";
 import type { Parsed, Schema } from "./standard";
 import { formatOf, parseMessage, refuseStream } from "./structured";
@@ -22,13 +22,15 @@ import { loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 /** Parameters of `messages.parse`. */
 export interface MessageParseParams<S extends Schema>
   extends Omit<MessageRequest, "output_config" | "output_format" | "stream"> {
-  /** What the answer has to be, in `format`: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  /**
+   * Options of the answer; `format` is its schema: a zod 4 schema, another Standard Schema, or a JSON Schema.
+   */
   output_config: Omit<MessageOutputConfig, "format"> & { format: S };
 }
 
 /** Parameters of `messages.runTools`. */
 export interface MessageToolParams extends Omit<MessageRequest, "tools" | "stream"> {
-  /** The functions, made with `tool`. */
+  /** The functions, created with `tool`. */
   tools: readonly Tool[];
 }
 
@@ -38,49 +40,15 @@ export interface ParsedMessage<T> extends Message {
   parsed_output: T | null;
 }
 
-/**
- * The events of a message: `for await (const event of stream)`, or `stream.textStream()`, once.
- *
- * @example
- * ```js
- * import { Client } from "gatewright";
- *
- * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
- * const stream = new Client().messages.stream({ model: "model-breeze", max_tokens: 64, messages });
- * for await (const text of stream.textStream()) console.log(text);
- * console.log(await stream.finalText());
- * ```
- */
-export class MessageEvents extends Reader<MessageStream, MessageStreamEvent> {
-  /** The events. Errors: those of the call and of its stream; TypeError for another loop. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<MessageStreamEvent, void, undefined> {
-    yield* await this.opened;
-  }
-
-  /** The new text of all text blocks, in place of the events. Errors: as those of the events. */
-  async *textStream(): AsyncGenerator<string, void, undefined> {
-    yield* (await this.opened).text();
-  }
-
-  /** Reads on to the end; returns the whole message. A loop still gets every event. Errors: those of the stream. */
-  finalMessage(): ApiPromise<Message> {
-    return ApiPromise.of(this.opened.then((stream) => stream.finalMessage()));
-  }
-
-  /** Reads on to the end; returns the text of all text blocks. Errors: those of the stream. */
-  async finalText(): Promise<string> {
-    return (await this.finalMessage()).text;
-  }
-}
-
 /** `client.messages`, with helpers. */
 export class Messages extends MessagesResource {
   /**
-   * Asks for an answer that follows a schema, and gives it as a value: `parsed_output`, which is null if the model refused or
-   * called tools.
+   * Requests an answer that follows a schema, and returns it as a value: `parsed_output`, which is null if
+   * the model refused or called tools.
    *
-   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema (4.2 or later), or
-   * another one of the Standard Schema kind, also checks the answer; of a JSON Schema, the answer is JSON.
+   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema
+   * (4.2 or later) or another Standard Schema also checks the answer; with a JSON Schema, the answer is
+   * unchecked JSON.
    *
    * Errors: `StructuredOutputError` if the answer was cut off, is not JSON or does not fit, with the whole answer in
    * `error.answer`; TypeError for a schema that cannot be sent; those of `create`.
@@ -120,9 +88,13 @@ export class Messages extends MessagesResource {
   }
 
   /**
-   * Opens a stream that can be read at once: `for await (const event of client.messages.stream(…))`.
+   * Opens a stream of events that can be read at once: `for await (const event of client.messages.stream(…))`.
    *
-   * Errors: those of `create`, when it is read.
+   * The events are those of the protocol, and after a piece of a block, by `type`: `text` (`text`, `snapshot`), `thinking`
+   * (`thinking`, `snapshot`), `input_json` (`partial_json`, `snapshot`), `citation` (`citation`, `snapshot`) or `signature`
+   * (`signature`). `content_block_stop` has the whole `content_block`, `message_stop` the whole `message`.
+   *
+   * Errors: those of `create`, raised when the stream is read.
    *
    * @example
    * ```js
@@ -143,14 +115,14 @@ export class Messages extends MessagesResource {
   }
 
   /**
-   * Asks a model that may call tools, until it answers without calling one.
+   * Calls a model repeatedly, and the tools that it requests, until it answers without a call.
    *
-   * The calls of a round run at the same time, and their results are one turn of the user. An error of a tool goes to the
-   * model as `error: …`, and so do arguments that do not fit. A `tool_choice` that forces a call applies to the first round
-   * only.
+   * The calls of a round run at the same time, and their results form one user turn. The model gets an
+   * error of a tool, or arguments that do not fit, as `error: …`. A `tool_choice` that forces a call applies
+   * to the first round only.
    *
-   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off within its calls, with the turns in
-   * `error.messages`; those of `create`.
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off in its calls, with the
+   * turns in `error.messages`; those of `create`.
    *
    * @example
    * ```js

@@ -25,7 +25,10 @@ export interface ContentParseParams<S extends Schema>
   extends Omit<GenerateContentRequest, "generationConfig"> {
   /** The model. */
   model: string;
-  /** Settings; what the answer has to be, in `responseJsonSchema`: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  /**
+   * Settings; `responseJsonSchema` is the schema of the answer: a zod 4 schema, another Standard Schema, or a
+   * JSON Schema.
+   */
   generationConfig: Omit<NativeGenerationConfig, "responseJsonSchema" | "responseSchema"> & {
     responseJsonSchema: S;
   };
@@ -35,7 +38,7 @@ export interface ContentParseParams<S extends Schema>
 export interface ContentToolParams extends Omit<GenerateContentRequest, "tools"> {
   /** The model. */
   model: string;
-  /** The functions, made with `tool`. */
+  /** The functions, created with `tool`. */
   tools: readonly Tool[];
 }
 
@@ -45,16 +48,19 @@ export interface ParsedContent<T> extends GenerateContentResponse {
   parsed: T | null;
 }
 
-/** A page of native models. `for await` goes on with the models of the next pages; `for` gives those of this page. */
+/**
+ * A page of native models. `for await` continues with the models of the next pages; `for` yields those of
+ * this page.
+ */
 export interface NativeModelPage extends NativeModelList, AsyncIterable<NativeModel> {}
 
-/** `client.native.models`, with pages that go on. */
+/** `client.native.models`, with pages that continue. */
 export class NativeModels extends NativeModelsResource {
   /**
-   * Lists the models. `for await` over the page, or over the promise of it, goes on with the next pages; `for` gives the models
-   * of this page.
+   * Lists the models. `for await` over the page, or over the promise of it, continues with the next pages;
+   * `for` yields the models of this page.
    *
-   * Errors: those of the generated method; `DecodeError` if a page names itself as the next one.
+   * Errors: those of the generated method; `DecodeError` if a page leads back to an earlier one.
    *
    * @example
    * ```js
@@ -85,11 +91,12 @@ export class Native extends NativeResource {
   override readonly models: NativeModels = new NativeModels(this.connection);
 
   /**
-   * Asks for an answer that follows a schema, and gives it as a value: `parsed`, that of the first candidate, which is null if
-   * the model called functions.
+   * Requests an answer that follows a schema, and returns it as a value: `parsed`, from the first candidate,
+   * which is null if the model called functions.
    *
-   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema (4.2 or later), or
-   * another one of the Standard Schema kind, also checks the answer; of a JSON Schema, the answer is JSON.
+   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema
+   * (4.2 or later) or another Standard Schema also checks the answer; with a JSON Schema, the answer is
+   * unchecked JSON.
    *
    * Errors: `StructuredOutputError` if the answer was cut off or blocked, is not JSON or does not fit, with the whole answer in
    * `error.answer`; TypeError for a schema that cannot be sent; those of `generateContent`.
@@ -134,14 +141,15 @@ export class Native extends NativeResource {
   }
 
   /**
-   * Asks a model that may call tools, until it answers without calling one. The first candidate counts.
+   * Calls a model repeatedly, and the tools that it requests, until it answers without a call. The first
+   * candidate counts.
    *
-   * The calls of a round run at the same time, and their results are one content of the user. An error of a tool goes to the
-   * model as `error: …`, and so do arguments that do not fit. A `functionCallingConfig` that forces a call applies to the
-   * first round only.
+   * The calls of a round run at the same time, and their results form one user content. The model gets
+   * an error of a tool, or arguments that do not fit, as `error: …`. A `functionCallingConfig` that forces a
+   * call applies to the first round only.
    *
-   * Errors: `ToolLoopError` if there are too many rounds, or an answer has no candidates or is cut off within its calls, with
-   * the contents in `error.messages`; those of `generateContent`.
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer has no candidates or is cut off in its
+   * calls, with the contents in `error.messages`; those of `generateContent`.
    *
    * @example
    * ```js

@@ -15,7 +15,7 @@ import {
 import { suggestion } from "./spelling";
 
 /**
- * Returns the key. `refresh`: the gateway has just refused the previous one.
+ * Returns the key. `refresh`: the gateway has just rejected the previous one.
  *
  * @example
  * ```js
@@ -57,7 +57,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   body: "extraBody",
 };
 
-/** Refuses unknown options: ignoring them silently would hide a mistake. `known`: by name. */
+/** Rejects unknown options: ignoring them silently would hide a mistake. `known`: by name. */
 export function refuseUnknown(place: string, options: object, known: object): void {
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;

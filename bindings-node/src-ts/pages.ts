@@ -1,4 +1,4 @@
-/** Pages of lists that go on with the next ones. */
+/** Pages of lists that continue with the next ones. */
 
 import { type CallSite, failureOf } from "./failure";
 import type { Operation } from "./operation";
@@ -20,16 +20,17 @@ interface Paging<P, E, M> {
   after(end: string): Partial<M>;
 }
 
-/** The first page. Errors: those of `fetch`; in the loop also `DecodeError` if a page leads to itself. */
+/** The first page. Errors: those of `fetch`; in the loop also `DecodeError` if a page leads back to an earlier one. */
 export function paged<P extends object, E, M>(paging: Paging<P, E, M>): ApiPromise<P & AsyncIterable<E>> {
   const goOn = async function* (this: P): AsyncGenerator<E, void, undefined> {
+    const cycle = new CycleDetector();
     let page = this;
     for (;;) {
-      yield* paging.elements(page);
       const end = paging.end(page);
+      if (end != null && cycle.closesAt(end)) throw repeated(page, end, paging);
+      yield* paging.elements(page);
       if (!paging.goesOn(page) || end == null) return;
       page = await paging.fetch(paging.after(end));
-      if (paging.end(page) === end) throw repeated(page, end, paging);
     }
   };
   // Not enumerable: the page stays as it arrived.
@@ -41,12 +42,33 @@ export function paged<P extends object, E, M>(paging: Paging<P, E, M>): ApiPromi
   return ApiPromise.of(first as Promise<P & AsyncIterable<E>>);
 }
 
+/**
+ * Notices a list that leads back to an earlier page. It compares each end of a page with a single earlier one (Brent's
+ * algorithm), so that the memory it needs doesn't grow with the list.
+ */
+class CycleDetector {
+  #earlier: string | undefined;
+  #steps = 0;
+  #stride = 0;
+
+  closesAt(end: string): boolean {
+    if (end === this.#earlier) return true;
+    if (this.#steps === this.#stride) {
+      this.#earlier = end;
+      this.#stride = Math.max(2 * this.#stride, 1);
+      this.#steps = 0;
+    }
+    this.#steps += 1;
+    return false;
+  }
+}
+
 function repeated(
   page: object,
   end: string,
   { operation: { id, name }, site }: Pick<Paging<never, never, never>, "operation" | "site">,
 ): Error {
   const { status, requestId } = responseOf(page);
-  const message = `${name}: the page after ${JSON.stringify(end)} ends in the same place again`;
+  const message = `${name}: the list leads back to an earlier page: ${JSON.stringify(end)}`;
   return failureOf({ kind: "decode", message, operation: id, status, requestId, body: page }, site);
 }

@@ -1,4 +1,4 @@
-/** What has arrived and is not read yet. */
+/** Values that have arrived and are not read yet. */
 
 /** Values in order, each read once. */
 export interface Ready {
@@ -6,7 +6,7 @@ export interface Ready {
   readonly left: number;
   /** The next value; there is one. */
   take(): unknown;
-  /** The values that are left, as documents; none are left afterwards. */
+  /** The remaining values as documents; none are left afterwards. */
   documents(): readonly string[];
 }
 

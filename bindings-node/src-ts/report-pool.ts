@@ -12,7 +12,10 @@ export interface Fetched {
 export class ReportPool {
   readonly #pool: EnginePool;
 
-  /** `ordered`: whether results come in the order of the documents. Errors: the system cannot create a thread. */
+  /**
+   * `ordered`: whether to return results in the order of the documents. Errors: the system cannot create a
+   * thread.
+   */
   constructor(validator: EngineValidator, ordered: boolean) {
     const made = engine.EnginePool.create(validator, ordered);
     if (typeof made === "string") throw failure(made, new CallSite(ReportPool));

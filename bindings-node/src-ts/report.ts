@@ -1,6 +1,7 @@
 /** Compatibility reports: validation, pages and comparisons. Source: section 2.12 of the specification. */
 
 import type { Transform } from "node:stream";
+import type { ProtocolReport } from "./check";
 import {
   type EngineDocument,
   type EngineFinding,
@@ -23,8 +24,8 @@ export type { JudgedLine } from "./report-lines";
 /** One rule that a document breaks, or one advisory. */
 export interface Violation {
   /**
-   * JSON Pointer of the value at fault, or of the object if a property is missing or unknown. A pointer longer than 256
-   * code points is truncated and ends in `…`; so is `property`.
+   * JSON Pointer of the invalid value; for a missing or unknown property, of its object. Beyond 256 code
+   * points, it is truncated and ends in `…`, as does `property`.
    */
   readonly pointer: string;
   /** Line of the value in the input, from 1. */
@@ -50,7 +51,10 @@ export interface Violation {
 
 /** The verdict on a document. */
 export interface ValidationOutcome {
-  /** Whether the document is a valid report; with `strict`, also whether it has no advisories. */
+  /**
+   * Whether the document is a valid report, or valid additional checks; with `strict`, also whether it has no
+   * advisories.
+   */
   readonly valid: boolean;
   /** In document order: the first 1000, or `maxFindings`. */
   readonly violations: readonly Violation[];
@@ -67,35 +71,36 @@ export interface ValidateOptions {
   /** Whether advisories make a document invalid. Default: `false`. */
   strict?: boolean | undefined;
   /**
-   * Whether a report may have other names than the standard ones: the kit name and the models that it declares itself.
-   * Without effect beside `models` and `kitName`. Default: `false`.
+   * Whether a report may declare its own kit name and models, instead of the standard ones. Ignored if
+   * `models` or `kitName` is given. Default: `false`.
    */
   ownNames?: boolean | undefined;
-  /** Ids of the models that a deployment tests, in place of the standard ones. */
+  /** Ids of the models that a deployment tests, instead of the standard ones. */
   models?: readonly string[] | undefined;
-  /** Name of a deployment's kit, in place of the standard one. */
+  /** Name of a deployment's kit, instead of the standard one. */
   kitName?: string | undefined;
   /** Maximum size of a document, in bytes, below 4 GiB. Default: 16 MiB. */
   maxBytes?: number | undefined;
   /**
-   * Maximum number of violations that an outcome lists, and likewise of advisories: 1 to 100,000; the rest are only
-   * counted. Default: 1000.
+   * Maximum number of violations, and of advisories, that an outcome lists: 1 to 100,000; further ones are
+   * only counted. Default: 1000.
    */
   maxFindings?: number | undefined;
 }
 
 /**
- * A document: its bytes, its text, its file, or what its JSON says, such as the `report` of a `CheckResult`. A string is
- * text in functions that take one document, and a path in `validateMany`.
+ * A document: bytes, text, a file, or an object such as the `report` or the `protocols` of a `CheckResult`. A
+ * string is text in functions that take one document, and a path in `validateMany`.
  */
 export type ReportSource =
   | Uint8Array
   | string
   | { readonly path: string }
   | { readonly text: string }
-  | Report;
+  | Report
+  | ProtocolReport;
 
-/** One result of `validateMany`: a verdict, or the error why the file could not be read. */
+/** One result of `validateMany`: a verdict, or the error for a file that could not be read. */
 export interface Judged {
   /** Number of items before this one. */
   readonly position: number;
@@ -109,7 +114,9 @@ export interface Judged {
 
 /** How many documents are judged. */
 export interface ManyOptions {
-  /** Whether results come in the order of the documents, or as they are ready. Default: `false`. */
+  /**
+   * Whether to yield results in the order of the documents, or as soon as they are ready. Default: `false`.
+   */
   ordered?: boolean | undefined;
 }
 
@@ -119,17 +126,31 @@ export interface PageOptions {
   evidence?: string | undefined;
   /** The file to which the page will be written; links are relative to it. Default: the working folder. */
   page?: string | undefined;
+  /** Additional checks of the same run, for a section of the report's page. */
+  protocols?: ReportSource | undefined;
+}
+
+/** How a SARIF log refers to the report. */
+export interface SarifOptions {
+  /**
+   * The file of the report, absolute or relative to the root of the sources. Default: the path that is passed,
+   * else `report.json`.
+   */
+  path?: string | undefined;
 }
 
 /** What counts as slower or faster in a comparison. */
 export interface DiffOptions {
-  /** A cell is slower if it takes longer by more than this, in percent of the old time, and … Default: 50. */
+  /**
+   * A cell is slower if its time grew by more than this percentage of the old time, and by more than
+   * `slowerMs`. Default: 50.
+   */
   slowerPercent?: number | undefined;
-  /** … by more than this, in milliseconds. Default: 200. */
+  /** In milliseconds. Default: 200. */
   slowerMs?: number | undefined;
 }
 
-/** A cell of two reports: a check on a model, or on none. */
+/** A cell of two reports: a check on a model, or without a model. */
 export interface ComparedCell {
   /** The check. */
   readonly id: string;
@@ -149,9 +170,9 @@ export interface Turn extends ComparedCell {
 
 /** A cell whose value differs. */
 export interface Reworded extends ComparedCell {
-  /** What the old report says. */
+  /** The value in the old report. */
   readonly old: string;
-  /** What the new report says. */
+  /** The value in the new report. */
   readonly new: string;
 }
 
@@ -167,7 +188,7 @@ export interface Timing extends ComparedCell {
 export interface Side {
   /** Address of the tested service. */
   readonly endpoint: string;
-  /** When the report was made. */
+  /** When the report was created. */
   readonly generated_at: string;
   /** Its verdict. */
   readonly overall_status: OverallStatus;
@@ -185,24 +206,24 @@ export interface Comparison {
   readonly better: readonly Turn[];
   /** Cells that passed and no longer do, or were skipped and now fail. */
   readonly worse: readonly Turn[];
-  /** Cells that passed, and that the new run was not asked for. */
+  /** Cells that passed, and that the new run left out. */
   readonly not_run: readonly Turn[];
-  /** Failed before, and was not run now. */
+  /** Cells that failed, and that the new run skipped. */
   readonly hidden: readonly Turn[];
-  /** Fails in both, for different reasons. */
+  /** Cells that fail in both reports, for different reasons. */
   readonly fails_otherwise: readonly Reworded[];
   /** Cells with the same result that took longer. */
   readonly slower: readonly Timing[];
   /** Cells with the same result that took less time. */
   readonly faster: readonly Timing[];
-  /** The reported model differs. */
+  /** Cells whose reported model differs. */
   readonly other_model: readonly Reworded[];
   /** What counts as slower or faster. */
   readonly thresholds: { readonly percent: number; readonly ms: number };
 }
 
 /**
- * A document that should be converted is not a valid report.
+ * A document to be converted is not a valid report.
  *
  * @example
  * ```js
@@ -228,7 +249,8 @@ export class InvalidReport extends Error {
 }
 
 /**
- * Validates reports with one set of options. Creating one compiles the schema, so keep it for many documents.
+ * Validates reports with one set of options. Creating one compiles the schema, so reuse it for many
+ * documents.
  *
  * @example
  * ```js
@@ -324,10 +346,11 @@ export class Validator {
     return judgedLines(new ReportPool(this.#engine, true), outcomeOf);
   }
 
-  /** The report as one self-contained HTML page. Errors: `InvalidReport`, `FileError`. */
-  html(source: ReportSource, options: PageOptions = {}): string {
+  /** The report, or the additional checks, as one self-contained HTML page. Errors: `InvalidReport`, `FileError`. */
+  html(source: ReportSource, { evidence, page, protocols }: PageOptions = {}): string {
     const document = this.#contentOf(source);
-    return textOf(this.#engine.html(document, options.evidence, options.page));
+    const checks = protocols === undefined ? undefined : this.#contentOf(protocols);
+    return textOf(this.#engine.html(document, evidence, page, checks));
   }
 
   /** The report as JUnit XML, one suite per model. Errors: `InvalidReport`. */
@@ -335,14 +358,26 @@ export class Validator {
     return textOf(this.#engine.junit(this.#contentOf(source)));
   }
 
-  /** Workflow commands of GitHub Actions, one line per failed check. Errors: `InvalidReport`. */
+  /**
+   * The failed checks as a SARIF log, for code scanning: one result each, at its line of the document. Errors:
+   * `InvalidReport`.
+   */
+  sarif(source: ReportSource, { path }: SarifOptions = {}): string {
+    const passed = isPath(source) ? source.path : undefined;
+    return textOf(this.#engine.sarif(this.#contentOf(source), path ?? passed ?? "report.json"));
+  }
+
+  /**
+   * Workflow commands of GitHub Actions, one line per failed check of a report or of additional checks. Errors:
+   * `InvalidReport`.
+   */
   githubAnnotations(source: ReportSource): string {
     return textOf(this.#engine.annotations(this.#contentOf(source)));
   }
 
   /**
-   * The document in canonical form: members in the order of the schema, two spaces per level. The document need not be
-   * a valid report. Errors: `InvalidReport`, if it is not JSON.
+   * The document in canonical form: members in the order of the schema, two spaces per level. The document
+   * doesn't have to be a valid report. Errors: `InvalidReport`, if it is not JSON.
    */
   canonical(source: ReportSource): string {
     return textOf(this.#engine.canonical(this.#contentOf(source)));
@@ -366,7 +401,7 @@ export class Validator {
   }
 
   #contentOf(source: ReportSource): Uint8Array {
-    // Bytes are what most documents are.
+    // Most documents are bytes.
     if (source instanceof Uint8Array) return source;
     return isPath(source) ? documentOf(this.#engine.read(source.path)) : bytesOf(source);
   }
@@ -475,6 +510,20 @@ export function junit(source: ReportSource): string {
 }
 
 /**
+ * The failed checks as a SARIF log, like `Validator.sarif`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.sarif({ path: "runs/good.json" }));
+ * ```
+ */
+export function sarif(source: ReportSource, options?: SarifOptions): string {
+  return rendering().sarif(source, options);
+}
+
+/**
  * Workflow commands of GitHub Actions, like `Validator.githubAnnotations`.
  *
  * @example
@@ -533,7 +582,7 @@ export function diffHtml(old: ReportSource, now: ReportSource, options?: DiffOpt
   return rendering().diffHtml(old, now, options);
 }
 
-/** For documents that are shown, not judged: they may have names of their own. */
+/** For documents that are shown, not validated: they may have their own names. */
 function rendering(): Validator {
   lenient ??= new Validator({ ownNames: true });
   return lenient;

@@ -1,11 +1,15 @@
 /** The events of a streamed response, with the texts so far. */
 
-import { growing } from "./chat-events";
 import type { ResponseStream } from "./generated/streams";
-import type { ResponseStreamEvent, ResponseTextDeltaEvent } from "./generated/types";
+import type {
+  ResponseFunctionCallArgumentsDeltaEvent,
+  ResponseStreamEvent,
+  ResponseTextDeltaEvent,
+} from "./generated/types";
+import { growing } from "./growing";
 import { JsonPrefix } from "./json-prefix";
 import { ApiPromise } from "./promise";
-import { Reader } from "./reader";
+import { Reader, type ReaderListeners } from "./reader";
 import type { ParsedResponse } from "./responses";
 import { type CallOrigin, type Format, parseResponse } from "./structured";
 
@@ -13,15 +17,40 @@ import { type CallOrigin, type Format, parseResponse } from "./structured";
 export interface ResponseTextEvent extends ResponseTextDeltaEvent {
   /** The text so far. */
   readonly snapshot: string;
-  /** The JSON so far, if a format was asked for and there is any, else null; read when this is, and up to 1 MiB. */
+  /**
+   * The JSON so far; null if the request has no format, no value has begun, or the text exceeds 1 MiB. Parsed
+   * when it is read.
+   */
   readonly parsed: unknown;
 }
 
-/** An event of `responses.stream`: one of the protocol, that of new text with the text so far. */
-export type ResponseEvent = Exclude<ResponseStreamEvent, ResponseTextDeltaEvent> | ResponseTextEvent;
+/** New text of the arguments of a call, with the text so far. */
+export interface ResponseArgumentsEvent extends ResponseFunctionCallArgumentsDeltaEvent {
+  /** The text so far. */
+  readonly snapshot: string;
+}
+
+/** An event of `responses.stream`: one of the protocol, those of new text and new arguments with the text so far. */
+export type ResponseEvent =
+  | Exclude<ResponseStreamEvent, ResponseTextDeltaEvent | ResponseFunctionCallArgumentsDeltaEvent>
+  | ResponseTextEvent
+  | ResponseArgumentsEvent;
+
+/** Listeners to events, by their type. */
+type ByType = {
+  [Type in ResponseEvent["type"]]: (event: Extract<ResponseEvent, { type: Type }>) => void;
+};
+
+/** What listeners of `responses.stream` are called with, named as in other SDKs. */
+export interface ResponseListeners<T> extends ReaderListeners, Omit<ByType, "error"> {
+  /** Each event. */
+  event: (event: ResponseEvent) => void;
+  /** The whole answer. */
+  finalResponse: (response: ParsedResponse<T>) => void;
+}
 
 /**
- * The events of a response: `for await (const event of stream)`, once.
+ * The events of a response: `for await (const event of stream)`, or `stream.on(name, listener)`, once.
  *
  * @example
  * ```js
@@ -32,9 +61,11 @@ export type ResponseEvent = Exclude<ResponseStreamEvent, ResponseTextDeltaEvent>
  * console.log((await stream.finalResponse()).output_text);
  * ```
  */
-export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent> {
+export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent, ResponseListeners<T>> {
   readonly #format: Format | undefined;
   readonly #origin: CallOrigin;
+  /** By kind of the event, and the indices of the item and of its part. */
+  readonly #texts = new Map<string, { text: string; readonly prefix: JsonPrefix }>();
 
   /** Created by the client. */
   constructor(opened: PromiseLike<ResponseStream>, format: Format | undefined, origin: CallOrigin) {
@@ -43,35 +74,56 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent> {
     this.#origin = origin;
   }
 
-  /** The events. Errors: those of the call and of its stream; TypeError for another loop. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<ResponseEvent, void, undefined> {
-    const texts = new Map<string, { text: string; readonly prefix: JsonPrefix }>();
-    for await (const event of await this.opened) {
-      if (event.type === "response.output_text.delta") {
-        const { output_index: item, content_index: part, delta } = event as ResponseTextDeltaEvent;
-        const known = texts.get(`${item} ${part}`) ?? { text: "", prefix: new JsonPrefix() };
-        texts.set(`${item} ${part}`, known);
-        known.text += delta;
-        if (this.#format !== undefined) known.prefix.feed(delta);
-        Object.defineProperty(event, "snapshot", { value: known.text, configurable: true });
-        growing(event, "parsed", known.text, known.prefix.cut());
-      }
-      yield event as ResponseEvent;
+  protected take(event: ResponseStreamEvent | undefined, events: ResponseEvent[]): undefined {
+    if (event === undefined) return undefined;
+    if (event.type === "response.output_text.delta") {
+      const { text, prefix } = this.#add(event, event.content_index ?? 0);
+      growing(event, "parsed", text, prefix.cut());
+    } else if (event.type === "response.function_call_arguments.delta") {
+      this.#add(event, undefined);
     }
+    events.push(event as ResponseEvent);
+    return undefined;
+  }
+
+  /** Adds the new text of an event to the text so far, and that to the event. */
+  #add(
+    event: ResponseTextDeltaEvent | ResponseFunctionCallArgumentsDeltaEvent,
+    part: number | undefined,
+  ): { text: string; readonly prefix: JsonPrefix } {
+    const place = `${event.type} ${event.output_index} ${part}`;
+    const known = this.#texts.get(place) ?? { text: "", prefix: new JsonPrefix() };
+    this.#texts.set(place, known);
+    known.text += event.delta ?? "";
+    if (this.#format !== undefined && part !== undefined) known.prefix.feed(event.delta ?? "");
+    Object.defineProperty(event, "snapshot", { value: known.text, configurable: true });
+    return known;
+  }
+
+  protected tell(event: ResponseEvent): void {
+    this.emit("event", () => [event]);
+    // That of errors is called with the error of the stream, which has this one.
+    if (event.type !== "error") this.emit(event.type, () => [event as never]);
+  }
+
+  protected async whole(stream: ResponseStream): Promise<() => void> {
+    const response = await this.#parsed(stream);
+    return () => this.emit("finalResponse", () => [response]);
   }
 
   /**
-   * Reads on to the end; returns the whole answer, with `output_parsed` if a format was asked for. A loop still gets every
-   * event.
+   * Reads to the end; returns the whole answer, with `output_parsed` if the request has a format. A loop
+   * still gets every event.
    *
-   * Errors: `StructuredOutputError` if it failed or was cut off, or its text is no value; those of the stream.
+   * Errors: `StructuredOutputError` if it failed or was cut off, or its text is not a value of the schema;
+   * those of the stream.
    */
   finalResponse(): ApiPromise<ParsedResponse<T>> {
-    return ApiPromise.of(this.#final());
+    return ApiPromise.of(this.forWhole().then((stream) => this.#parsed(stream)));
   }
 
-  async #final(): Promise<ParsedResponse<T>> {
-    const response = await (await this.opened).finalResponse();
+  async #parsed(stream: ResponseStream): Promise<ParsedResponse<T>> {
+    const response = await stream.finalResponse();
     if (this.#format !== undefined) await parseResponse(response, this.#format, this.#origin);
     return response as ParsedResponse<T>;
   }

@@ -8,7 +8,7 @@ export class ResponseInfo {
   readonly status: number;
   /** The gateway's id of the request. */
   readonly requestId: string | undefined;
-  /** Attempts made, the successful one included. */
+  /** Number of attempts, including the successful one. */
   readonly attempts: number;
   /** From the start of the call to the response, including all attempts; for a stream, to its headers. */
   readonly elapsedMs: number;

@@ -30,13 +30,15 @@ export interface ResponseParams extends Omit<ResponseRequest, "text"> {
 
 /** Parameters of `responses.parse`. */
 export interface ResponseParseParams<S extends Schema> extends Omit<ResponseRequest, "text" | "stream"> {
-  /** What the answer has to be, in `format`: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  /**
+   * Options of the answer; `format` is its schema: a zod 4 schema, another Standard Schema, or a JSON Schema.
+   */
   text: SchemaTextOptions<S>;
 }
 
 /** Parameters of `responses.stream`. */
 export interface ResponseStreamParams<S extends Schema> extends Omit<ResponseRequest, "text" | "stream"> {
-  /** Options of the text; what the answer has to be, in `format`: a schema as for `parse`. */
+  /** Options of the text; `format` may be a schema, as in `parse`. */
   text?: Partial<SchemaTextOptions<S>>;
 }
 
@@ -44,7 +46,7 @@ export interface ResponseStreamParams<S extends Schema> extends Omit<ResponseReq
 export interface ResponseToolParams extends Omit<ResponseParams, "input" | "tools" | "stream"> {
   /** The conversation to begin with: a text, or items. */
   input: string | readonly ConversationItem[];
-  /** The functions, made with `tool`. */
+  /** The functions, created with `tool`. */
   tools: readonly Tool[];
 }
 
@@ -88,11 +90,12 @@ export class Responses extends ResponsesResource {
   }
 
   /**
-   * Asks for an answer that follows a schema, and gives it as a value: `output_parsed`, which is null if the model refused
-   * or called tools.
+   * Requests an answer that follows a schema, and returns it as a value: `output_parsed`, which is null if
+   * the model refused or called tools.
    *
-   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema (4.2 or later), or
-   * another one of the Standard Schema kind, also checks the answer; of a JSON Schema, the answer is JSON.
+   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema
+   * (4.2 or later) or another Standard Schema also checks the answer; with a JSON Schema, the answer is
+   * unchecked JSON.
    *
    * Errors: `StructuredOutputError` if the answer failed, was cut off, is not JSON or does not fit, with the whole answer
    * in `error.answer`; TypeError for a schema that cannot be sent; those of `create`.
@@ -137,10 +140,10 @@ export class Responses extends ResponsesResource {
   }
 
   /**
-   * Opens a stream whose events have the text so far: `for await (const event of client.responses.stream(…))`. With a schema
-   * as `text.format`, they have the value so far, and the final response has `output_parsed`.
+   * Opens a stream of events, each with the text so far. Read it with `for await`. With a schema as
+   * `text.format`, events also have the value so far, and the final response has `output_parsed`.
    *
-   * Errors: those of `parse`, when it is read.
+   * Errors: those of `parse`, raised when the stream is read.
    *
    * @example
    * ```js
@@ -165,13 +168,13 @@ export class Responses extends ResponsesResource {
   }
 
   /**
-   * Asks a model that may call tools, until it answers without calling one.
+   * Calls a model repeatedly, and the tools that it requests, until it answers without a call.
    *
-   * The calls of a round run at the same time. An error of a tool goes to the model as `error: …`, and so do arguments that
-   * do not fit. A `tool_choice` that forces a call applies to the first round only.
+   * The calls of a round run at the same time. The model gets an error of a tool, or arguments that do not
+   * fit, as `error: …`. A `tool_choice` that forces a call applies to the first round only.
    *
-   * Errors: `ToolLoopError` if there are too many rounds, or an answer fails or is cut off within its calls, with the items
-   * in `error.messages`; those of `create`.
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer fails or is cut off in its calls, with
+   * the items in `error.messages`; those of `create`.
    *
    * @example
    * ```js

@@ -1,4 +1,4 @@
-/** The contents of a response, as its caller gets them. */
+/** The contents of a response in the form for the caller. */
 
 import type { EngineAnswer, EngineResponse } from "./engine";
 import type { JoinedText, Operation } from "./operation";

@@ -2,13 +2,13 @@
 
 /** A schema that validates values. `Output`: what it makes of them. */
 export interface StandardSchema<Output = unknown> {
-  /** What the schema offers. */
+  /** The interface of the schema. */
   readonly "~standard": {
     /** Version of the interface. */
     readonly version: 1;
     /** The package. */
     readonly vendor: string;
-    /** The value that the schema makes, or what is wrong. */
+    /** The value, or what is wrong with it. */
     readonly validate: (value: unknown) => Validated<Output> | Promise<Validated<Output>>;
     /** For type checkers only. */
     readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
@@ -20,18 +20,18 @@ export type Validated<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly Issue[] };
 
-/** Something that is wrong, and where. */
+/** A problem and its place. */
 export interface Issue {
-  /** What is wrong. */
+  /** The problem. */
   readonly message: string;
-  /** Names and indexes on the way to it. */
+  /** Names and indexes on the path to it. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 /** A JSON Schema as an object. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What a value has to be: a zod 4 schema or another one of this kind, or a JSON Schema. */
+/** The schema of a value: a zod 4 schema, another Standard Schema, or a JSON Schema. */
 export type Schema = StandardSchema | JsonSchema;
 
 /** The type of the values of a schema; unknown for a JSON Schema. */
@@ -49,7 +49,7 @@ export function isStandard(value: unknown): value is StandardSchema {
 }
 
 /**
- * The JSON Schema of what the schema reads. Errors: TypeError if it cannot tell.
+ * The JSON Schema of the schema's input. Errors: TypeError if the schema doesn't provide it.
  */
 export function jsonSchemaOf(schema: StandardSchema): JsonSchema {
   const standard = schema["~standard"] as StandardSchema["~standard"] & {

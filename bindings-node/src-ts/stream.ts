@@ -1,4 +1,4 @@
-/** A streamed response: as typed events, as frames, as text, or as the document that the events add up to. */
+/** A streamed response: as typed events, as frames, as text, or as the whole document. */
 
 import { setImmediate } from "node:timers";
 
@@ -22,7 +22,7 @@ export interface RawEvent {
   readonly event: string | null;
   /** Data, with several lines joined by LF; null if the frame has none. */
   readonly data: string | null;
-  /** The last id that the stream has sent; null before the first. */
+  /** The last id that the stream sent; null before the first. */
   readonly id: string | null;
   /** Requested reconnection time, in milliseconds. */
   readonly retryMs: number | null;
@@ -33,13 +33,13 @@ export interface RawEvent {
 /**
  * The events of one response, in order, once: `for await (const event of stream)`.
  *
- * Leaving the loop early closes the connection at once, as do `close()`, `await using` and the `signal` the call was
- * given. A stream that ends before it is complete throws, so data is never lost silently. `error.partial` is then the
- * document that the events so far add up to.
+ * Leaving the loop early closes the connection at once, and so do `close()`, `await using` and the `signal`
+ * of the call. A stream that ends before it is complete throws, so data is never lost silently.
+ * `error.partial` is then the document assembled from the events so far.
  *
  * Read a stream once, and in only one of these ways: as events, `rawEvents()`, `text()`, `tee()` or
- * `toReadableStream()`. Another loop throws a TypeError. The final document is there during a loop, too: the loop still
- * gets every event.
+ * `toReadableStream()`. Another loop throws a TypeError. You can also request the final document during a
+ * loop; the loop still gets every event.
  *
  * @example
  * ```js
@@ -93,8 +93,8 @@ export class Stream<T> extends Events<T> {
   }
 
   /**
-   * Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading. The text of a
-   * response that failed ends with a `StreamError`.
+   * Only the text, as it arrives, of the first choice, output or candidate. Call it before reading. If the
+   * response failed, the text ends with a `StreamError`.
    *
    * @example
    * ```js
@@ -126,7 +126,7 @@ export class Stream<T> extends Events<T> {
     return reader;
   }
 
-  /** Reads to the end, and returns the document that all events add up to, including those read before. */
+  /** Reads to the end, and returns the document assembled from all events, including those read before. */
   protected finish<F>(): ApiPromise<F> {
     const site = new CallSite(this.finish);
     return new ApiPromise<F>((resolve, reject) => {

@@ -2,16 +2,17 @@
 
 import type { JsonSchema } from "./standard";
 
-/** Levels of a schema, including references that had to be copied into place. */
+/** Maximum nesting of a schema, including copied references. */
 const MAX_SCHEMA_DEPTH = 64;
-/** Schemas within a schema, copies included. */
+/** Maximum number of schemas within a schema, including copies. */
 const MAX_SCHEMA_NODES = 10_000;
 
 type Members = Record<string, unknown>;
 
 /**
- * A copy in which every property is required and no other is allowed; references with siblings are copied into place, and
- * defaults of null are gone. Errors: TypeError if it is too large, or refers to what is not in it.
+ * A copy in which every property is required and no other is allowed; references with siblings are replaced
+ * by their targets, and null defaults are removed. Errors: TypeError if it is too large, or has a reference
+ * that leads nowhere.
  */
 export function strictSchema(schema: JsonSchema): JsonSchema {
   let left = MAX_SCHEMA_NODES;
@@ -51,7 +52,7 @@ export function strictSchema(schema: JsonSchema): JsonSchema {
   return strict(schema, 0) as JsonSchema;
 }
 
-/** What a reference within a schema refers to. */
+/** The target of a reference within a schema. */
 function resolved(root: JsonSchema, reference: string): Members {
   let found: unknown = root;
   for (const step of reference.replace(/^#\/?/, "").split("/")) {

@@ -25,12 +25,12 @@ import {
 } from "./standard";
 import { strictSchema } from "./strict";
 
-/** Characters of an answer that an error shows. */
+/** Maximum number of characters of an answer that an error shows. */
 const MAX_SHOWN_LENGTH = 200;
-/** Characters of a format's name. */
+/** Maximum number of characters of a format's name. */
 const MAX_NAME_LENGTH = 64;
 
-/** Formats as they are on the wire, in chat or in responses. */
+/** Formats in their wire form, in chat or in responses. */
 const ON_THE_WIRE: readonly unknown[] = ["json_schema", "json_object", "text"];
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
@@ -41,7 +41,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ["content_filter", "the provider's content filter cut the answer off: change the prompt or the model"],
 ]);
 
-/** What an answer has to be: how it is requested, and how it is parsed. */
+/** The format of an answer: how it is requested, and how it is parsed. */
 export interface Format {
   /** Name of the format on the wire. */
   readonly name: string;
@@ -57,7 +57,7 @@ export interface Format {
   read(text: string): unknown;
 }
 
-/** Why a text is no value of a format: `$.path: reason`. */
+/** Why a text is not a value of a format: `$.path: reason`. */
 export class Unfit extends Error {
   constructor(
     readonly code: "invalid_json" | "mismatch",
@@ -72,7 +72,7 @@ export class Unfit extends Error {
 /** A schema's formats are the same in every call, and take a while to make. */
 const known = new WeakMap<object, Format>();
 
-/** The format of a schema, or of a format as it is on the wire. Errors: TypeError. */
+/** The format of a schema, or of a format in its wire form. Errors: TypeError. */
 export function formatOf(schema: Schema): Format {
   if (isStandard(schema)) {
     const format = known.get(schema) ?? standardFormat(schema);
@@ -85,7 +85,7 @@ export function formatOf(schema: Schema): Format {
   return isOnTheWire(schema) ? asGiven(schema) : strictFormat("answer", schema, parsedJson);
 }
 
-/** The format that a caller of `create` gave, as it is on the wire. Errors: TypeError. */
+/** The format passed to `create`, in its wire form. Errors: TypeError. */
 export function wireFormat(given: unknown, protocol: "chat" | "responses"): unknown {
   return isStandard(given) ? formatOf(given)[protocol] : given;
 }
@@ -160,7 +160,7 @@ export interface CallOrigin {
 
 /**
  * Adds `parsed` to each message. Not enumerable: the message goes back into a conversation as it arrived. Errors:
- * `StructuredOutputError` if a choice was cut off, or its text is no value.
+ * `StructuredOutputError` if a choice was cut off, or its text is not a value of the schema.
  */
 export async function parseCompletion(
   completion: ChatCompletion,
@@ -178,7 +178,7 @@ export async function parseCompletion(
 
 /**
  * Adds `output_parsed`, the value of the last message, and `refusal`. Errors: `StructuredOutputError` if it failed or was
- * cut off, or its text is no value.
+ * cut off, or its text is not a value of the schema.
  */
 export async function parseResponse(response: Response, format: Format, origin: CallOrigin): Promise<void> {
   const { text, refusal } = lastMessage(response);
@@ -197,7 +197,10 @@ export async function parseResponse(response: Response, format: Format, origin: 
   add(response, "refusal", refusal);
 }
 
-/** Adds `parsed_output`. Errors: `StructuredOutputError` if it was cut off, or its text is no value. */
+/**
+ * Adds `parsed_output`. Errors: `StructuredOutputError` if it was cut off, or its text is not a value of the
+ * schema.
+ */
 export async function parseMessage(message: Message, format: Format, origin: CallOrigin): Promise<void> {
   const blocks = message.content as readonly { readonly type: string; readonly text?: string }[];
   const text = joined(blocks.filter(({ type }) => type === "text"));
@@ -209,7 +212,7 @@ export async function parseMessage(message: Message, format: Format, origin: Cal
 
 /**
  * Adds `parsed`, the value of the first candidate. Errors: `StructuredOutputError` if it was cut off, the prompt was blocked,
- * or the text is no value.
+ * or the text is not a value of the schema.
  */
 export async function parseContent(
   response: GenerateContentResponse,
@@ -237,7 +240,7 @@ interface Item {
   readonly content?: readonly { readonly type: string; readonly text?: string; readonly refusal?: string }[];
 }
 
-/** Text and refusal of the last message; null for what it does not have. */
+/** Text and refusal of the last message; null for each that is missing. */
 function lastMessage({ output }: Response): { text: string | null; refusal: string | null } {
   const messages = (output as readonly Item[]).filter(({ type }) => type === "message");
   const parts = messages.at(-1)?.content ?? [];

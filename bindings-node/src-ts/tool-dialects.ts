@@ -1,4 +1,4 @@
-/** What tool loops send and read in each protocol. */
+/** The forms in which tool loops send and read messages in each protocol. */
 
 import { cutOffCode } from "./cut-off";
 import type {

@@ -15,15 +15,15 @@ import {
 } from "./standard";
 import { formatName } from "./structured";
 
-/** Rounds of tool calls, unless a caller says otherwise. */
+/** Default maximum number of rounds of tool calls. */
 const MAX_ROUNDS = 10;
-/** Characters of an error that are sent to the model. */
+/** Maximum number of characters of an error that are sent to the model. */
 const MAX_ERROR_LENGTH = 1000;
 
 /** A tool without arguments. */
 const NOTHING: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
-/** What a tool learns of its call. */
+/** What a tool gets to know about its call. */
 export interface ToolCallContext {
   /** Id of the call. */
   readonly id: string;
@@ -45,19 +45,19 @@ export interface ToolCallContext {
 export interface ToolDefinition<S extends Schema> {
   /** Its name for the model. */
   name: string;
-  /** What the model is told about it. */
+  /** Its description for the model. */
   description?: string;
   /**
-   * What its arguments have to be, an object: a zod 4 schema, another one of this kind, or a JSON Schema, which does not
-   * check them. Default: no arguments.
+   * The schema of its arguments, an object: a zod 4 schema, another Standard Schema, or a JSON Schema, which
+   * does not check them. Default: no arguments.
    */
   parameters?: S;
-  /** The function. What it returns goes to the model as text, or as JSON; an error goes to it as `error: …`. */
+  /** The function. The model gets its return value as text or as JSON, and an error as `error: …`. */
   run(args: Parsed<S>, context: ToolCallContext): unknown;
 }
 
 /**
- * A function that a model may call; `tool` makes it.
+ * A function that a model may call. Create it with `tool`.
  *
  * @example
  * ```js
@@ -70,7 +70,7 @@ export interface ToolDefinition<S extends Schema> {
 export class Tool {
   /** Its name for the model. */
   readonly name: string;
-  /** What the model is told about it. */
+  /** Its description for the model. */
   readonly description: string | undefined;
   /** JSON Schema of its arguments. */
   readonly parameters: JsonSchema;
@@ -119,9 +119,9 @@ class UnfitArguments extends TypeError {
 }
 
 /**
- * Makes a tool of a function, for `runTools`. The type of its arguments is that of the schema.
+ * Turns a function into a tool for `runTools`. The schema determines the type of its arguments.
  *
- * Errors: TypeError for a schema that cannot tell its JSON Schema.
+ * Errors: TypeError for a schema without a JSON Schema.
  *
  * @example
  * ```js
@@ -148,9 +148,12 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
 
 /** Options of a tool loop, besides those of its calls. */
 export interface ToolLoopOptions<M, E> extends RequestOptions {
-  /** How often the model may call tools, one or more at a time. Default: 10. */
+  /** Maximum number of rounds in which the model calls tools, one or more at a time. Default: 10. */
   maxRounds?: number | undefined;
-  /** Whether an error of a tool, or arguments that do not fit, end the loop. Default: the model is told. */
+  /**
+   * Whether an error of a tool, or arguments that do not fit, end the loop. By default, the model gets the
+   * error.
+   */
   raiseErrors?: boolean | undefined;
   /** Called with each message that is added: the model's, and the results. It is awaited. */
   onMessage?: ((message: M) => unknown) | undefined;
@@ -160,7 +163,10 @@ export interface ToolLoopOptions<M, E> extends RequestOptions {
 
 /** The end of a tool loop. */
 export interface ToolRun<M, A> {
-  /** The whole conversation, the last answer included: append to it and go on. Of responses: items; of messages: turns; of native: contents. */
+  /**
+   * The whole conversation, including the last answer, to append to and continue: items for responses, turns
+   * for messages, contents for native.
+   */
   readonly messages: M[];
   /** The last answer. */
   readonly completion: A;
@@ -168,7 +174,7 @@ export interface ToolRun<M, A> {
   readonly response: A;
   /** The text of the last answer. */
   readonly text: string;
-  /** How often the model called tools, one or more at a time, or paused. */
+  /** Number of rounds in which the model called tools, one or more at a time, or paused. */
   readonly rounds: number;
 }
 
@@ -178,7 +184,7 @@ export type ConversationMessage = ChatMessage | ChatCompletionMessage;
 /** An item of a conversation: as it is sent, or as the model answered. */
 export type ConversationItem = InputItem | OutputItem;
 
-/** A call that a model asks for. */
+/** A call that a model requests. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
@@ -191,20 +197,20 @@ export interface ToolOutput {
   readonly isError: boolean;
 }
 
-/** What an answer says. */
+/** The contents of an answer. */
 export interface Turn<M> {
-  /** What it adds to the conversation. */
+  /** The messages that it adds to the conversation. */
   readonly added: M[];
   readonly calls: ToolCall[];
-  /** Why its calls cannot be made: a code for programs, and the protocol's word. */
+  /** Why its calls cannot run: a code for programs, and the protocol's reason. */
   readonly cutOff?: { readonly code: string; readonly reason: string } | undefined;
-  /** Why it ends the loop, whatever it calls. */
+  /** Why it ends the loop, regardless of its calls. */
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
-  /** Whether the model goes on if it gets the conversation back as it is. */
+  /** Whether the model continues if it gets the conversation back unchanged. */
   readonly isPaused?: boolean;
 }
 
-/** What the protocols differ in. */
+/** The differences between the protocols. */
 export interface Dialect<M, A> {
   /** Under the name of the method that was called. */
   readonly operation: Operation;
@@ -214,20 +220,20 @@ export interface Dialect<M, A> {
   readonly choice: string;
   begin(given: unknown): M[];
   described(tools: readonly Tool[]): object[];
-  /** What lets the model decide, in place of what forces a call. */
+  /** The tool choice that lets the model decide, instead of one that forces a call. */
   unforced(choice: unknown): unknown;
   read(answer: A): Turn<M>;
-  /** What the results of a round add to the conversation. */
+  /** The messages that the results of a round add to the conversation. */
   results(calls: readonly ToolCall[], outputs: readonly ToolOutput[]): M[];
   text(answer: A): string;
 }
 
 /**
- * Asks a model that may call tools, until it answers without calling one. The calls of a round run at the same time.
- * `ask`: sends one request.
+ * Calls a model repeatedly, and the tools that it requests, until it answers without a call. The calls of a
+ * round run at the same time. `ask`: sends one request.
  *
- * Errors: `ToolLoopError` for too many rounds, or calls that were cut off; `CancelledError`; those of `ask`, of the caller's
- * callback and, if wanted, of the tools.
+ * Errors: `ToolLoopError` for too many rounds, or calls that were cut off; `CancelledError`; those of `ask`,
+ * of the caller's callback and, if requested, of the tools.
  */
 export async function loop<M, A extends object>(
   dialect: Dialect<M, A>,
@@ -272,7 +278,7 @@ export async function loop<M, A extends object>(
 
   for (let rounds = 0; ; rounds += 1) {
     const chosen = rest[choice];
-    // What forces a call would force one in each round.
+    // A choice that forces a call would force one in each round.
     const unforced = rounds > 0 && chosen != null && { [choice]: dialect.unforced(chosen) };
     const body = { ...rest, ...unforced, ...described, [conversation]: [...messages] };
     const answer = await ask(body, callOptions);
@@ -323,7 +329,7 @@ function failedOutput(error: string): ToolOutput {
   return { text: `error: ${message}`, isError: true };
 }
 
-/** What a tool returned as text for the model: text as it is, anything else as JSON. */
+/** The return value of a tool as text for the model: text unchanged, anything else as JSON. */
 function resultText(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "null");
 }

@@ -11,11 +11,11 @@ import { ApiPromise } from "./promise";
 /** `client.videos.generations`, with methods that wait and save. */
 export class VideoGenerations extends VideosGenerationsResource {
   /**
-   * Polls a task until it is completed or failed, and returns the completed task. Other states, unknown ones included,
-   * count as in progress.
+   * Polls a task until it is completed or failed, and returns the completed task. Other states, including
+   * unknown ones, count as in progress.
    *
-   * Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a timeout, 408, 409,
-   * 429, 5xx except 501, each after the client's own retries): it polls again until the deadline.
+   * After the first answered poll, temporary failures do not end the wait (no connection, a timeout, 408,
+   * 409, 429, 5xx except 501, each after the client's own retries): it keeps polling until the deadline.
    *
    * Errors: `TaskFailedError` with the task's own message, `APITimeoutError`, those of `retrieve`.
    *
@@ -62,9 +62,9 @@ export class VideoGenerations extends VideosGenerationsResource {
   /**
    * Streams the video of a completed task to disk; returns its size in bytes.
    *
-   * The file appears whole or not at all: the data goes to a temporary file, which is renamed at the end. A broken
-   * transfer is resumed once: at the same place if the server can confirm that the file is unchanged, else from the
-   * start. The API key is not sent.
+   * The data goes to a temporary file, which is renamed at the end, so the file is written completely or not
+   * at all. A broken transfer is retried once: from where it broke off if the server confirms that the file
+   * is unchanged, else from the start. The API key is not sent.
    *
    * Errors: `FileError` for a problem with the disk or with `path`, `InvalidRequestError` if the task has no video
    * (yet), `APIStatusError` if, for example, the URL has expired, `APIConnectionError`.

@@ -1,5 +1,5 @@
 /**
- * Webhooks: verifies and parses notifications of a gateway. Needs no client.
+ * Verifies and parses webhooks of a gateway. Needs no client.
  *
  * Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of the
  * body. A notification may arrive twice, with the same `webhook-id`.
@@ -22,17 +22,18 @@ export type WebhookHeaders =
  * Checks that a webhook was signed with one of the secrets within five minutes of now, and returns its task: completed
  * or failed.
  *
- * Errors: `WebhookSignatureError`, whose `code` says why (`missing_header`, `duplicate_header`, `invalid_header`,
- * `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`) and whose `param` names the header; `DecodeError`
- * if the body is longer than 1 MiB or not a task; `ConfigurationError` if there is no secret or a malformed one;
- * TypeError if the body is already parsed.
+ * Errors: `WebhookSignatureError`, whose `code` is the reason (`missing_header`, `duplicate_header`,
+ * `invalid_header`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`) and whose `param`
+ * names the header; `DecodeError` if the body is longer than 1 MiB or not a task; `ConfigurationError` if
+ * there is no secret or a malformed one; TypeError if the body is already parsed.
  *
  * Source: sections 2.7 and 6 of the specification.
  *
- * @param body What arrived, not parsed and written anew: `express.raw()`'s body, `await request.text()`.
- * @param headers All of the request's; the case of their names does not matter.
- * @param secrets `whsec_…`; several while one takes the place of another. Default: `GATEWRIGHT_WEBHOOK_SECRET`, where
- *   several are separated by spaces.
+ * @param body The bytes as they arrived, not parsed and serialized again: `express.raw()`'s body, `await
+ * request.text()`.
+ * @param headers All headers of the request; names are case-insensitive.
+ * @param secrets `whsec_…`, or several during a rotation. Default: `GATEWRIGHT_WEBHOOK_SECRET`, where spaces
+ * separate several secrets.
  *
  * @example
  * ```js
@@ -59,7 +60,8 @@ export function unwrap(
 }
 
 /**
- * Parses a webhook of a gateway that does not sign. Anybody may have sent it: look up the task before acting on it.
+ * Parses a webhook of a gateway that does not sign its webhooks. Anyone may have sent it: look up the task
+ * before you act on it.
  *
  * Errors: `DecodeError` if the body is longer than 1 MiB or not a task; TypeError if it is already parsed.
  *

@@ -7,9 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright::report::ProtocolReport;
 use gatewright::whole_file::write_file;
 use gatewright::{Error, ErrorKind};
-use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Next, Options, RunResult, write_evidence};
+use gatewright_checkkit::{
+    ApiKey, BackgroundRun, CheckKit, Next, Options, RunResult, write_evidence, write_protocols,
+};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw};
 use napi_derive::napi;
@@ -37,6 +40,8 @@ pub struct CheckStep {
 pub struct CheckResult {
     /// The report in canonical form.
     pub report: String,
+    /// The additional checks, if there are any.
+    pub protocols: Option<String>,
     /// JSON array.
     pub evidence: String,
     /// Whether the run was cancelled.
@@ -112,6 +117,7 @@ impl CheckRun {
                 let evidence: Vec<_> = finished.evidence.iter().map(|(_, evidence)| evidence).collect();
                 CheckResult {
                     report: finished.report.to_json(),
+                    protocols: finished.protocols.as_ref().map(ProtocolReport::to_json),
                     evidence: serde_json::to_string(&evidence).expect("strings serialise"),
                     interrupted: finished.interrupted,
                 }
@@ -133,6 +139,18 @@ impl CheckRun {
     ) -> napi::Result<PromiseRaw<'env, Written>> {
         write(env, &self.run, path, |finished, path| {
             write_file(path, finished.report.to_json().as_bytes()).map(|()| Vec::new())
+        })
+    }
+
+    /// Writes the additional checks, whole or not at all. Never rejects.
+    #[napi]
+    pub fn write_protocols<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, Written>> {
+        write(env, &self.run, path, |finished, path| {
+            write_protocols(path, finished.protocols.as_ref()).map(|()| Vec::new())
         })
     }
 

@@ -7,8 +7,7 @@ use std::io;
 use std::path::Path;
 
 use gatewright::report::{
-    Diff, EvidenceFile, Outcome, Report, Source, Thresholds, Validator as Core, Violation, annotations, html,
-    junit,
+    Diff, EvidenceFile, Outcome, Source, Thresholds, Validator as Core, Violation, junit,
 };
 use gatewright::{Error, ErrorKind};
 use napi::Env;
@@ -119,29 +118,42 @@ impl Validator {
         judged(|| self.validator.check(document))
     }
 
-    /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
+    /// The page of a document. evidence: folder with the check kit's evidence; page: where the page will be, for links;
+    /// protocols: the additional checks beside a report.
     #[napi]
-    pub fn html(&self, document: &[u8], evidence: Option<String>, page: Option<String>) -> Made {
+    pub fn html(
+        &self,
+        document: &[u8],
+        evidence: Option<String>,
+        page: Option<String>,
+        protocols: Option<Uint8Array>,
+    ) -> Made {
         made(|| {
             let evidence = match evidence {
                 Some(folder) => EvidenceFile::read_folder(Path::new(&folder), page.as_deref().map(Path::new))
                     .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?,
                 None => Vec::new(),
             };
-            Ok(self.make(document, |report| html(report, &evidence)))
+            Ok(text(self.validator.html(document, &evidence, protocols.as_deref())))
         })
     }
 
     /// JUnit XML.
     #[napi]
     pub fn junit(&self, document: &[u8]) -> Made {
-        made(|| Ok(self.make(document, junit)))
+        made(|| Ok(text(self.validator.read(document).map(|report| junit(&report)))))
+    }
+
+    /// The failed checks as a SARIF log. path: the name of the document in it.
+    #[napi]
+    pub fn sarif(&self, document: &[u8], path: String) -> Made {
+        made(|| Ok(text(self.validator.sarif(document, &path))))
     }
 
     /// Workflow commands of GitHub Actions for the failed checks.
     #[napi]
     pub fn annotations(&self, document: &[u8]) -> Made {
-        made(|| Ok(self.make(document, annotations)))
+        made(|| Ok(text(self.validator.annotations(document))))
     }
 
     /// The canonical form.
@@ -168,10 +180,6 @@ impl Validator {
 }
 
 impl Validator {
-    fn make(&self, document: &[u8], of: impl Fn(&Report) -> String) -> Made {
-        text(self.validator.read(document).map(|report| of(&report)))
-    }
-
     fn with(options: ValidatorOptions) -> Self {
         let mut builder = Core::builder()
             .strict(options.strict.unwrap_or_default())

@@ -42,6 +42,51 @@ test("a compatible gateway passes and every step is reported", async (t) => {
   await assert.rejects(result.write(join(folder, "missing", "report.json")), FileError);
 });
 
+test("other protocols are a document of their own", async (t) => {
+  const { baseUrl, apiKey } = await startGateway(t);
+  const events = [];
+  const result = await check(baseUrl, {
+    apiKey,
+    only: ["models_endpoint"],
+    protocols: ["native", "chat"],
+    onProgress: (event) => events.push(event),
+  });
+  assert.equal(result.passed, true);
+  const { checks } = result.protocols;
+  const kinds = ["text", "stream", "tool", "tool_stream", "error"];
+  const ids = ["chat", "native"].flatMap((protocol) => kinds.map((kind) => `${protocol}_${kind}`));
+  assert.deepEqual(
+    checks.map(({ id }) => id),
+    ids,
+  );
+  const reported = events.filter(({ event }) => event === "protocol_checked").map(({ check }) => check);
+  assert.deepEqual(reported, checks);
+  assert.ok(!result.protocolsJson.includes(apiKey));
+  assert.equal(report.validate(result.protocols).valid, true);
+  assert.equal(report.canonical(result.protocolsJson), result.protocolsJson);
+  assert.match(report.html(result.report, { protocols: result.protocols }), /Other protocols/);
+
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await result.writeProtocols(join(folder, "report.protocols.json"));
+  assert.equal(await readFile(join(folder, "report.protocols.json"), "utf8"), result.protocolsJson);
+  await assert.rejects(result.writeProtocols(join(folder, "missing", "report.protocols.json")), FileError);
+});
+
+test("a failed check of another protocol fails the run", async (t) => {
+  const { baseUrl, apiKey } = await startGateway(t);
+  const options = { apiKey, models: ["gpt-5"], only: ["models_endpoint"] };
+  const result = await check(baseUrl, { ...options, protocols: ["all"] });
+  assert.equal(result.report.overall_status, "pass");
+  assert.ok(result.protocols.summary.failed > 0);
+  assert.equal(result.passed, false);
+  assert.match(report.githubAnnotations(result.protocols), /^::error title=chat_text gpt-5/);
+  const without = await check(baseUrl, options);
+  assert.equal(without.passed, true);
+  assert.equal(without.protocols, undefined);
+  await assert.rejects(without.writeProtocols("/nowhere/report.json"), /the run had no additional checks/);
+});
+
 test("a rejected key fails the checks and is never shown", async (t) => {
   const { baseUrl } = await startGateway(t);
   const result = await check(baseUrl, { apiKey: "wrong-canary-key", only: ["models_endpoint"] });
@@ -101,6 +146,8 @@ test("a value of the wrong type is rejected with the option's name and bound", a
     [{ timeoutMs: 1.5 }, `${limit} 1.5`],
     [{ timeoutMs: Number.NaN }, `${limit} "NaN"`],
     [{ timeoutMs: 2n ** 70n }, `${limit} "1180591620717411303424"`],
+    [{ protocols: ["chatt"] }, "protocols must be a list out of chat, messages, native, all, not"],
+    [{ protocols: "all" }, 'protocols must be a list out of chat, messages, native, all, not "all"'],
     [{ agentMode: "nope" }, "agent_mode must be one of skipped, one-model, all-models"],
     [{ only: ["nope"] }, "only must be a list out of models_endpoint, "],
     [{ models: "model-sol" }, "models must be a list of strings"],

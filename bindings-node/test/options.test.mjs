@@ -19,6 +19,7 @@ import {
 
 import { runModule } from "./support/process.mjs";
 import { answerWith, beginEvents, chunk, sendEvents, serve } from "./support/server.mjs";
+import { readVectors } from "./support/vectors.mjs";
 
 const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
 const MODELS = { object: "list", data: [{ id: "model-sol" }, { id: "model-luna" }] };
@@ -195,13 +196,22 @@ test("address and timeout may have their names in other SDKs, but not both names
   );
 });
 
-test("what other SDKs have and this client lacks is a sentence, and is seen by nobody else", async (t) => {
+test("vectors: surface/missing.json", async (t) => {
   const client = clientOf(await echoing(t));
-  assert.throws(
-    () => client.batches.create({}),
-    /^TypeError: client\.batches: Gatewright has no batches yet; /,
-  );
-  assert.throws(() => client.images.edit({}), /client\.images\.edit: Gatewright has no edits of images yet/);
+  for (const { node, message } of readVectors("surface/missing.json").cases) {
+    if (node === undefined) continue;
+    const [, ...names] = node.split(".");
+    const sentence = typeof message === "string" ? message : message.node;
+    assert.throws(() => names.reduce((owner, name) => owner[name], client), {
+      name: "TypeError",
+      message: `${node}: ${sentence}`,
+    });
+  }
+});
+
+test("a name that this client lacks is seen only where it is read", async (t) => {
+  const client = clientOf(await echoing(t));
+  assert.throws(() => client.beta.chat.completions.parse({}), /^TypeError: client\.beta: /);
   assert.equal(client.nothing, undefined);
   assert.ok(!("batches" in { ...client }));
   assert.doesNotMatch(inspect(client, { depth: 5 }), /batches/);

@@ -66,6 +66,7 @@ test("a panic in report processing is an error", async (t) => {
     () => validator.validate("{}"),
     () => validator.html("{}"),
     () => validator.junit("{}"),
+    () => validator.sarif("{}"),
     () => validator.githubAnnotations("{}"),
     () => validator.canonical("{}"),
     () => validator.diff("{}", "{}"),
@@ -106,4 +107,5 @@ test("a panic in a check run is its error", async (t) => {
   panicAt(t, "check");
   await assert.rejects(result.write("/nowhere/report.json"), broke);
   await assert.rejects(result.writeEvidence("/nowhere"), broke);
+  await assert.rejects(result.writeProtocols("/nowhere/report.protocols.json"), broke);
 });

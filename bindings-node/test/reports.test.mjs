@@ -255,8 +255,53 @@ test("JUnit and annotations name the failures", () => {
   for (const one of lines) assert.match(one, /^::error title=/);
 });
 
+test("SARIF places the failures in the document", () => {
+  const places = (log) =>
+    JSON.parse(log).runs[0].results.map(({ locations: [{ physicalLocation: place }] }) => [
+      place.artifactLocation.uri,
+      place.region.startLine,
+    ]);
+  const [[uri, first], [, second]] = places(report.sarif({ path: base("full") }));
+  assert.match(uri, /\/full\.json$/);
+  assert.ok(first > 1 && second > first);
+  const onOneLine = JSON.stringify(JSON.parse(full));
+  assert.deepEqual(places(report.sarif(onOneLine)), [
+    ["report.json", 1],
+    ["report.json", 1],
+  ]);
+  assert.equal(places(report.sarif(onOneLine, { path: "runs/a.json" }))[0][0], "runs/a.json");
+});
+
+const protocolVectors = readVectors("report-forms/protocols.json");
+for (const { name, set, violations } of protocolVectors.cases) {
+  test(`additional checks: ${name}`, () => {
+    const document = structuredClone(protocolVectors.document);
+    for (const [pointer, value] of Object.entries(set)) {
+      const steps = pointer.slice(1).split("/");
+      const last = steps.pop();
+      steps.reduce((parent, step) => parent[step], document)[last] = value;
+    }
+    const outcome = report.validate(document);
+    assert.deepEqual(
+      outcome.violations.map(({ pointer, rule }) => ({ pointer, rule })),
+      violations,
+    );
+    assert.equal(outcome.valid, violations.length === 0);
+    for (const { section } of outcome.violations) assert.equal(section, "ours");
+    if (outcome.valid) {
+      assert.match(report.html(document), /Other protocols/);
+      assert.match(report.html(full, { protocols: document }), /Other protocols/);
+      assert.match(report.githubAnnotations(document), /^::error title=messages_text model-sol::/);
+    } else {
+      assert.throws(() => report.html(document), report.InvalidReport);
+      assert.throws(() => report.html(full, { protocols: document }), report.InvalidReport);
+    }
+    assert.throws(() => report.junit(document), report.InvalidReport);
+  });
+}
+
 test("an invalid report is rejected with its verdict", () => {
-  for (const make of [report.html, report.junit, report.githubAnnotations, report.canonical]) {
+  for (const make of [report.html, report.junit, report.sarif, report.githubAnnotations, report.canonical]) {
     assert.throws(
       () => make("["),
       (error) =>

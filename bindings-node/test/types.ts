@@ -9,6 +9,7 @@ import Gatewright, {
   type GatewrightError,
   type GenerateContentResponse,
   type Message,
+  type MessageBlock,
   type Middleware,
   type Model,
   type NativeModel,
@@ -20,6 +21,7 @@ import Gatewright, {
   type ResponseStream,
   type ResponseStreamEvent,
   type Stream,
+  type TokenLogprob,
   tool,
   type VideoTask,
   webhooks,
@@ -151,9 +153,41 @@ export async function soFar(): Promise<void> {
     if (event.type === "response.output_text.delta") same<typeof event.snapshot, string>(true);
   }
   same<Awaited<ReturnType<typeof events.finalResponse>>["output_parsed"], { name: string } | null>(true);
-  for await (const text of client.messages.stream({ ...prompt, max_tokens: 1 }).textStream()) {
-    same<typeof text, string>(true);
+  const written = client.messages.stream({ ...prompt, max_tokens: 1 });
+  for await (const event of written) {
+    if (event.type === "text") same<typeof event.snapshot, string>(true);
+    if (event.type === "content_block_stop") same<typeof event.content_block, MessageBlock>(true);
+    if (event.type === "message_stop") same<typeof event.message, Message>(true);
+    // @ts-expect-error: only the end of a block has the whole block
+    if (event.type === "message_start") void event.content_block;
   }
+  for await (const text of written.textStream()) same<typeof text, string>(true);
+  same<typeof written.currentMessage, Message | undefined>(true);
+}
+
+// Listeners get what those of other SDKs get.
+export async function listeners(): Promise<void> {
+  const City = z.object({ name: z.string() });
+  const written = client.messages
+    .stream({ ...prompt, max_tokens: 1 })
+    .on("text", (text, snapshot) => same<typeof text | typeof snapshot, string>(true))
+    .once("contentBlock", (block) => same<typeof block, MessageBlock>(true))
+    .off("end", () => {});
+  same<Awaited<ReturnType<typeof written.finalText>>, string>(true);
+  same<Awaited<ReturnType<typeof written.emitted<"text">>>, [text: string, snapshot: string]>(true);
+  same<Awaited<ReturnType<typeof written.emitted<"message">>>, Message>(true);
+  // @ts-expect-error: no such event
+  written.on("content", () => {});
+  const stream = client.chat.completions
+    .stream({ ...prompt, response_format: City })
+    .on("chunk", (chunk) => same<typeof chunk, ChatCompletionChunk>(true))
+    .on("content.done", ({ parsed }) => same<typeof parsed, { name: string } | null>(true))
+    .on("logprobs.content.delta", ({ snapshot }) => same<typeof snapshot, readonly TokenLogprob[]>(true));
+  same<Awaited<ReturnType<typeof stream.finalMessage>>["parsed"], { name: string } | null>(true);
+  client.responses
+    .stream({ model: "m", input: "Hi" })
+    .on("response.function_call_arguments.delta", ({ snapshot }) => same<typeof snapshot, string>(true))
+    .on("error", (error) => same<typeof error, Error>(true));
 }
 
 // The arguments of a tool have the type of its schema.

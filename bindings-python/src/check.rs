@@ -4,8 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gatewright::report::ProtocolReport;
 use gatewright::whole_file::write_file;
-use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Next, Options, RunResult, write_evidence};
+use gatewright_checkkit::{
+    ApiKey, BackgroundRun, CheckKit, Next, Options, RunResult, write_evidence, write_protocols,
+};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -50,14 +53,15 @@ impl CheckRun {
         self.run.cancel();
     }
 
-    /// The report in canonical form, the evidence as a JSON array, and whether the run was cut short. Call it once the
-    /// run is done.
-    fn result(&self, py: Python<'_>) -> PyResult<(String, String, bool)> {
+    /// The report in canonical form, the evidence as a JSON array, the additional checks if there are any, and whether the run
+    /// was cut short. Call it once the run is done.
+    fn result(&self, py: Python<'_>) -> PyResult<(String, String, Option<String>, bool)> {
         caught(py, || {
             let finished = self.finished(py)?;
             let evidence: Vec<_> = finished.evidence.iter().map(|(_, evidence)| evidence).collect();
             let evidence = serde_json::to_string(&evidence).expect("strings serialise");
-            Ok((finished.report.to_json(), evidence, finished.interrupted))
+            let protocols = finished.protocols.as_ref().map(ProtocolReport::to_json);
+            Ok((finished.report.to_json(), evidence, protocols, finished.interrupted))
         })
     }
 
@@ -65,6 +69,12 @@ impl CheckRun {
     #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
     fn write_report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.write(py, &path, |finished| write_file(&path, finished.report.to_json().as_bytes()))
+    }
+
+    /// Writes the additional checks, whole or not at all. Raises OSError.
+    #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
+    fn write_protocols(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.write(py, &path, |finished| write_protocols(&path, finished.protocols.as_ref()))
     }
 
     /// Writes one file per piece of evidence, and returns their names. Raises OSError.

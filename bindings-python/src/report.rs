@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use gatewright::report::{
-    Diff, EvidenceFile, Outcome, Report, Thresholds, Validator, annotations, html, junit,
-};
+use gatewright::report::{Diff, EvidenceFile, Outcome, Thresholds, Validator, junit};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -81,7 +79,8 @@ impl ReportValidator {
         })
     }
 
-    /// The page of a report. evidence: folder with the check kit's evidence; page: where the page will be, for links.
+    /// The page of a document. evidence: folder with the check kit's evidence; page: where the page will be, for links;
+    /// protocols: the additional checks beside a report.
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
     fn html<'py>(
         &self,
@@ -89,6 +88,7 @@ impl ReportValidator {
         document: &Bound<'py, PyBytes>,
         evidence: Option<PathBuf>,
         page: Option<PathBuf>,
+        protocols: Option<&Bound<'py, PyBytes>>,
     ) -> PyResult<Made<'py>> {
         within(py, || {
             let evidence = match evidence {
@@ -99,18 +99,34 @@ impl ReportValidator {
                 }
                 None => Vec::new(),
             };
-            self.make(py, document, |report| html(report, &evidence))
+            let (document, protocols) = (document.as_bytes(), protocols.map(PyBytesMethods::as_bytes));
+            made(py, interpreter::detached(py, || self.validator.html(document, &evidence, protocols)))
         })
     }
 
     /// JUnit XML.
     fn junit<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
-        within(py, || self.make(py, document, junit))
+        within(py, || {
+            let document = document.as_bytes();
+            let read = || self.validator.read(document).map(|report| junit(&report));
+            made(py, interpreter::detached(py, read))
+        })
+    }
+
+    /// The failed checks as a SARIF log. path: the name of the document in it.
+    fn sarif<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>, path: &str) -> PyResult<Made<'py>> {
+        within(py, || {
+            let document = document.as_bytes();
+            made(py, interpreter::detached(py, || self.validator.sarif(document, path)))
+        })
     }
 
     /// Workflow commands of GitHub Actions for the failed checks.
     fn annotations<'py>(&self, py: Python<'py>, document: &Bound<'py, PyBytes>) -> PyResult<Made<'py>> {
-        within(py, || self.make(py, document, annotations))
+        within(py, || {
+            let document = document.as_bytes();
+            made(py, interpreter::detached(py, || self.validator.annotations(document)))
+        })
     }
 
     /// The canonical form.
@@ -140,18 +156,6 @@ impl ReportValidator {
             });
             made(py, text)
         })
-    }
-}
-
-impl ReportValidator {
-    fn make<'py>(
-        &self,
-        py: Python<'py>,
-        document: &Bound<'py, PyBytes>,
-        of: impl Fn(&Report) -> String + Sync,
-    ) -> PyResult<Made<'py>> {
-        let document = document.as_bytes();
-        made(py, interpreter::detached(py, || self.validator.read(document).map(|report| of(&report))))
     }
 }
 

@@ -48,6 +48,50 @@ def test_a_compatible_gateway_passes_and_every_step_is_reported(gateway: Gateway
         result.write(tmp_path / "missing" / "report.json")
 
 
+def test_other_protocols_are_a_document_of_their_own(gateway: Gateway, tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = []
+    result = gatewright.check(
+        gateway.base_url,
+        api_key=gateway.key,
+        only=["models_endpoint"],
+        protocols=["native", "chat"],
+        on_progress=events.append,
+    )
+    assert result.passed
+    assert result.protocols is not None
+    assert result.protocols_json is not None
+    checks = result.protocols["checks"]
+    kinds = ["text", "stream", "tool", "tool_stream", "error"]
+    ids = [f"{protocol}_{kind}" for protocol in ("chat", "native") for kind in kinds]
+    assert [check["id"] for check in checks] == ids
+    assert [event["check"] for event in events if event["event"] == "protocol_checked"] == checks
+    assert repr(result).endswith("; other protocols: 10 passed, 0 failed, 0 skipped>")
+    assert gateway.key not in result.protocols_json
+    assert report.validate(result.protocols).valid
+    assert report.canonical(result.protocols_json) == result.protocols_json
+    assert "Other protocols" in report.html(result.report, protocols=result.protocols)
+
+    result.write_protocols(tmp_path / "report.protocols.json")
+    assert (tmp_path / "report.protocols.json").read_text("utf-8") == result.protocols_json
+    with pytest.raises(gatewright.FileError, match="cannot write"):
+        result.write_protocols(tmp_path / "missing" / "report.protocols.json")
+
+
+def test_a_failed_check_of_another_protocol_fails_the_run(gateway: Gateway, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"models": ["gpt-5"], "only": ["models_endpoint"]}
+    result = gatewright.check(gateway.base_url, api_key=gateway.key, protocols=["all"], **options)
+    assert result.report["overall_status"] == "pass"
+    assert result.protocols is not None
+    assert result.protocols["summary"]["failed"] > 0
+    assert not result.passed
+    assert report.github_annotations(result.protocols).startswith("::error title=chat_text gpt-5")
+    without = gatewright.check(gateway.base_url, api_key=gateway.key, **options)
+    assert without.passed
+    assert without.protocols is None
+    with pytest.raises(gatewright.FileError, match="the run had no additional checks"):
+        without.write_protocols(tmp_path / "report.protocols.json")
+
+
 def test_a_rejected_key_fails_the_checks_and_is_never_shown(gateway: Gateway) -> None:
     result = gatewright.check(gateway.base_url, api_key="wrong-canary-key", only=["models_endpoint"])
     assert not result.passed
@@ -79,6 +123,8 @@ LIMIT = "timeout_ms must be a whole number from 1000 to 120000, not "
         ({"timeout_ms": 1.5}, f"{LIMIT}1.5"),
         ({"timeout_ms": float("nan")}, f'{LIMIT}"nan"'),
         ({"only": ["nope"]}, "only must be a list out of models_endpoint, "),
+        ({"protocols": ["chatt"]}, "protocols must be a list out of chat, messages, native, all, not"),
+        ({"protocols": "all"}, 'protocols must be a list out of chat, messages, native, all, not "all"'),
         ({"agent_mode": "nope"}, "agent_mode must be one of skipped, one-model, all-models"),
         ({"models": "model-sol"}, 'models must be a list of strings, not "model-sol"'),
         ({"models": []}, "models is empty"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import re
+import tracemalloc
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +15,8 @@ import gatewright
 import pytest
 from conftest import VECTORS, Connection, Gateway
 from gatewright import AsyncClient, Client
+from gatewright._chat_events import ChatEvents
+from gatewright._growing import GrowingText
 from gatewright._json_prefix import MAX_PREFIX, MAX_PREFIX_DEPTH, JsonPrefix, value_of
 from test_structured import QUESTION, City
 
@@ -193,7 +198,165 @@ def test_leaving_the_block_closes_the_connection(serve: Serve) -> None:
             list(stream)
 
 
+def test_a_growing_text_is_joined_when_it_is_read() -> None:
+    text = GrowingText(is_json=True)
+    states = [text.push(piece) for piece in ('{"a": "', "b", "", 'c"}')]
+    assert [state.text for state in states[::-1]] == ['{"a": "bc"}', '{"a": "b', '{"a": "b', '{"a": "']
+    assert [state.value for state in states] == [{"a": ""}, {"a": "b"}, {"a": "b"}, {"a": "bc"}]
+    assert text.text() == states[-1].text
+    assert states[-1].value is states[-1].value, "parsed once"
+
+
+def test_events_that_are_not_looked_at_cost_as_much_as_their_own_text() -> None:
+    count, size = 20_000, 50
+    events: list[Any] = []
+    chat = ChatEvents(None)
+    delta = types.SimpleNamespace(content="x" * size, refusal=None, tool_calls=None)
+    choice = types.SimpleNamespace(index=0, delta=delta, logprobs=None, finish_reason=None)
+    chunk = types.SimpleNamespace(choices=[choice])
+    tracemalloc.start()
+    for _ in range(count):
+        chat.of(chunk, events)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # All texts so far would be 10 GB.
+    assert peak < 1000 * count
+    assert events[-1].snapshot == "x" * size * count
+
+
 # Responses and messages.
+
+
+def served(events: list[Any]) -> Callable[[Connection], None]:
+    def answer(connection: Connection) -> None:
+        connection.stream_head()
+        for event in events:
+            connection.send(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    return answer
+
+
+def check_events(events: list[Any], expected: list[Any]) -> None:
+    assert [event.type for event in events] == [one["type"] for one in expected]
+    for event, members in zip(events, expected, strict=True):
+        assert {name: getattr(event, name) for name in members} == members
+
+
+@pytest.mark.parametrize("case", cases("response_events"))
+async def test_events_of_responses(serve: Serve, case: Any) -> None:
+    arguments: Any = {"text_format": City} if case["format"] else {}
+    with (
+        Client(serve(served(case["stream"])), "key", max_retries=0) as client,
+        client.responses.stream(model="m", input="x", **arguments) as stream,
+    ):
+        check_events(list(stream), case["events"])
+    async with (
+        AsyncClient(serve(served(case["stream"])), "key", max_retries=0) as client,
+        client.responses.stream(model="m", input="x", **arguments) as stream,
+    ):
+        check_events([event async for event in stream], case["events"])
+
+
+@pytest.mark.parametrize("case", cases("message_events"))
+async def test_events_of_messages(serve: Serve, case: Any) -> None:
+    base_url = serve(served(case["stream"]))
+    arguments: Any = {"model": "m", "max_tokens": 1, "messages": QUESTION}
+    with Client(base_url, "key", max_retries=0) as client:
+        with client.messages.stream(**arguments) as stream:
+            assert stream.current_message_snapshot is None
+            events: list[Any] = []
+            for event in stream:
+                events.append(event)
+                assert stream.current_message_snapshot is not None
+            check_events(events, case["events"])
+            final = stream.get_final_message()
+            assert events[-1].message == final == stream.current_message_snapshot
+        with client.messages.stream(**arguments) as stream:
+            assert "".join(stream.text_stream) == case["text"]
+            assert stream.current_message_snapshot == final
+            assert stream.get_final_text() == case["text"]
+    async with AsyncClient(base_url, "key", max_retries=0) as client:
+        async with client.messages.stream(**arguments) as stream:
+            check_events([event async for event in stream], case["events"])
+            assert stream.current_message_snapshot == await stream.get_final_message()
+        async with client.messages.stream(**arguments) as stream:
+            assert "".join([piece async for piece in stream.text_stream]) == case["text"]
+            assert await stream.get_final_text() == case["text"]
+
+
+def test_the_message_so_far_grows_with_its_events(serve: Serve) -> None:
+    (case,) = [one.values[0] for one in cases("message_events") if "in between" in one.values[0]["name"]]
+    arguments: Any = {"model": "m", "max_tokens": 1, "messages": QUESTION}
+    with (
+        Client(serve(served(case["stream"])), "key", max_retries=0) as client,
+        client.messages.stream(**arguments) as stream,
+    ):
+        inputs = []
+        for event in stream:
+            if event.type == "input_json":
+                message = stream.current_message_snapshot
+                inputs.append([block.input for block in message.content if block.type == "tool_use"])
+        assert inputs == [
+            [{}, {}],
+            [{"place": "Os"}, {}],
+            [{"place": "Os"}, {}],
+            [{"place": "Oslo"}, {}],
+            [{"place": "Oslo"}, {"n": 12}],
+        ]
+        with pytest.raises(gatewright.ConfigurationError, match="read to its end"):
+            list(stream)
+        with pytest.raises(gatewright.ConfigurationError, match="read to its end"):
+            list(stream.text_stream)
+
+
+def test_events_with_own_members_are_records_otherwise(serve: Serve) -> None:
+    (case,) = [one.values[0] for one in cases("message_events") if one.values[0]["name"] == "text"]
+    arguments: Any = {"model": "m", "max_tokens": 1, "messages": QUESTION}
+    with (
+        Client(serve(served(case["stream"])), "key", max_retries=0) as client,
+        client.messages.stream(**arguments) as stream,
+    ):
+        events: list[Any] = list(stream)
+    (stop,) = [event for event in events if event.type == "content_block_stop"]
+    assert dict(stop) == {"type": "content_block_stop", "index": 0}
+    assert json.loads(stop.to_json()) == dict(stop)
+    assert "content_block" in dir(stop)
+    assert "content_block" in repr(stop)
+    copy = pickle.loads(pickle.dumps(stop))
+    assert copy.content_block == stop.content_block == {"type": "text", "text": "one"}
+    assert "snapshot='one'" in repr(events[5])
+    assert not hasattr(stop, "message")
+
+
+@pytest.mark.parametrize("path", ["chat", "messages"])
+def test_a_broken_stream_raises_after_its_events_and_keeps_the_answer_so_far(serve: Serve, path: str) -> None:
+    (case,) = [one.values[0] for one in cases("message_events") if one.values[0]["name"] == "text"]
+    arguments: Any = {"model": "m", "messages": QUESTION}
+
+    def broken(connection: Connection) -> None:
+        if path == "messages":
+            served(case["stream"][:3])(connection)
+        else:
+            connection.stream_head()
+            connection.send(b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"on"}}]}\n\n')
+
+    with Client(serve(broken), "key", max_retries=0) as client:
+        manager: Any = (
+            client.messages.stream(max_tokens=1, **arguments)
+            if path == "messages"
+            else client.chat.completions.stream(**arguments)
+        )
+        with manager as stream:
+            snapshots = []
+            with pytest.raises(gatewright.StreamTruncatedError):
+                for event in stream:
+                    if event.type in ("text", "content.delta"):
+                        snapshots.append(event.snapshot)
+            assert snapshots == ["on"]
+            if path == "messages":
+                assert stream.current_message_snapshot.content == [{"type": "text", "text": "on"}]
+            with pytest.raises(gatewright.GatewrightError):
+                list(stream)
 
 
 def test_events_of_a_response_tell_the_text_so_far(client: Client) -> None:

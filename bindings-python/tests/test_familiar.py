@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import json
 import math
 import pickle
@@ -14,8 +16,8 @@ from typing import Any, NamedTuple
 import gatewright
 import pydantic
 import pytest
-from conftest import Connection, Gateway
-from gatewright import AsyncClient, Client, _files, _mistakes
+from conftest import VECTORS, Connection, Gateway
+from gatewright import AsyncClient, Client, _files, _missing, _mistakes
 from test_options import described
 
 Serve = Callable[[Callable[[Connection], None]], str]
@@ -86,13 +88,60 @@ def test_the_options_of_calls_are_known() -> None:
 # What there is not.
 
 
-def test_what_other_clients_have_is_answered_with_a_sentence(client: Client) -> None:
-    with pytest.raises(gatewright.GatewrightError, match="Gatewright has no files yet; call this API of"):
-        _ = client.files  # type: ignore[attr-defined]
-    assert not hasattr(client, "files")
+def _is_missing(client: object, path: str, sentence: str) -> None:
+    """Checks that reading a path fails with this sentence, as an attribute that isn't there."""
+    *owners, name = path.split(".")[1:]
+    owner = functools.reduce(getattr, owners, client)
+    assert not hasattr(owner, name)
+    assert getattr(owner, name, None) is None
+    with pytest.raises(gatewright.GatewrightError) as raised:
+        getattr(owner, name)
+    assert isinstance(raised.value, AttributeError)
+    assert str(raised.value) == f"{path}: {sentence}"
+
+
+def test_what_other_clients_have_is_answered_with_the_sentence_of_the_vectors() -> None:
+    cases = json.loads((VECTORS / "surface" / "missing.json").read_text())["cases"]
+    clients = [Client("http://127.0.0.1:9", "key"), AsyncClient("http://127.0.0.1:9", "key")]
+    for case in cases:
+        message = case["message"]
+        sentence = message if isinstance(message, str) else message["python"]
+        for client in clients:
+            _is_missing(client, case["python"], sentence)
+    listed = {case["python"] for case in cases}
+    for table in (_missing.MISSING, _missing.ELSEWHERE):
+        assert {f"{place}.{name}" for place, names in table.items() for name in names} <= listed
+
+
+def test_a_path_of_another_client_names_the_one_here(client: Client) -> None:
+    with pytest.raises(AttributeError, match=r"^client\.beta: .* is client\.chat\.completions\.parse"):
+        client.beta.chat.completions.parse  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_misspelled_attribute_gets_a_suggestion(client: Client) -> None:
     with pytest.raises(AttributeError, match=r"Client has no attribute 'respones'; did you mean 'responses'"):
         _ = client.respones  # type: ignore[attr-defined]
-    assert not hasattr(client, "__anything__")
+    with pytest.raises(AttributeError, match=r"^client\.messages has no attribute 'creat'; did you mean 'create'"):
+        _ = client.messages.creat  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"^client\.videos has no attribute 'zzz'$"):
+        _ = client.videos.zzz  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("owner", ["client", "client.chat", "client.images", "client.embeddings"])
+def test_what_looks_at_a_client_or_a_resource_finds_what_it_found_without_the_sentences(
+    client: Client, owner: str
+) -> None:
+    looked_at: Any = functools.reduce(getattr, owner.split(".")[1:], client)
+    assert not hasattr(looked_at, "__anything__")
+    assert not hasattr(looked_at, "_repr_html_")
+    assert not {"audio", "edit", "with_raw_response"} & set(dir(looked_at))
+    assert dict(inspect.getmembers(looked_at))["__class__"] is type(looked_at)
+    assert type(copy.copy(looked_at)) is type(copy.deepcopy(looked_at)) is type(looked_at)
+    # An object that was made without its client, as by pickle.
+    blank = object.__new__(type(looked_at))
+    assert getattr(blank, "_client", "none") == "none"
+    if owner != "client":
+        assert copy.copy(looked_at)._client is client
     copy.copy(client).models.list()
     pickle.dumps(client)
 

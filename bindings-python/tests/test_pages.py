@@ -77,11 +77,23 @@ def test_a_page_is_a_record_otherwise(serve: Serve) -> None:
     assert json.loads(page.to_json()) == page.to_dict() == page
 
 
-def test_a_gateway_that_repeats_a_page_is_an_error(serve: Serve) -> None:
-    page = {"object": "list", "data": ITEMS[:1], "first_id": "item_0", "last_id": "item_0", "has_more": True}
-    base_url = serve(lambda connection: connection.answer(json.dumps(page).encode()))
-    with Client(base_url, "key") as client, pytest.raises(gatewright.DecodeError, match="item_0"):
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_list_that_leads_back_to_an_earlier_page_is_an_error(serve: Serve, length: int) -> None:
+    pages = 0
+
+    def answer(connection: Connection) -> None:
+        nonlocal pages
+        item = ITEMS[pages % length]
+        pages += 1
+        page = {"object": "list", "data": [item], "first_id": item["id"], "last_id": item["id"], "has_more": True}
+        connection.answer(json.dumps(page).encode())
+
+    with (
+        Client(serve(answer), "key") as client,
+        pytest.raises(gatewright.DecodeError, match=r"^the list leads back to an earlier page: 'item_\d'$"),
+    ):
         list(client.responses.input_items.list("resp_1"))
+    assert pages <= 4 * length + 1
 
 
 async def test_an_async_page_goes_on_with_the_next_ones(serve: Serve, gateway: Gateway) -> None:

@@ -127,6 +127,7 @@ def test_a_panic_in_report_processing_is_an_error(panic_at: Callable[[str], None
         validator.validate,
         validator.html,
         validator.junit,
+        validator.sarif,
         validator.github_annotations,
         validator.canonical,
         lambda document: validator.diff(document, document),
@@ -172,3 +173,5 @@ def test_a_panic_in_a_check_run_is_its_error(
         result.write(tmp_path / "report.json")
     with raises():
         result.write_evidence(tmp_path)
+    with raises():
+        result.write_protocols(tmp_path / "report.protocols.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import glob
 import json
 import pickle
@@ -245,8 +246,56 @@ def test_junit_and_annotations_name_the_failures() -> None:
     assert all(line.startswith("::error title=") for line in lines)
 
 
+def test_sarif_places_the_failures_in_the_document() -> None:
+    def places(log: str) -> list[tuple[str, int]]:
+        results = json.loads(log)["runs"][0]["results"]
+        locations = [result["locations"][0]["physicalLocation"] for result in results]
+        return [
+            (location["artifactLocation"]["uri"], location["region"]["startLine"]) for location in locations
+        ]
+
+    [(first, line), (_, next_line)] = places(report.sarif(BASES / "full.json"))
+    assert first.endswith("/full.json")
+    assert 1 < line < next_line
+    on_one_line = json.dumps(json.loads(FULL))
+    assert places(report.sarif(on_one_line)) == [("report.json", 1)] * 2
+    assert places(report.sarif(on_one_line, path="runs/a.json")) == [("runs/a.json", 1)] * 2
+
+
+def protocol_cases() -> Iterator[tuple[str, dict[str, Any], list[dict[str, str]]]]:
+    vectors = json.loads((VECTORS / "report-forms" / "protocols.json").read_text())
+    for case in vectors["cases"]:
+        document = copy.deepcopy(vectors["document"])
+        for pointer, value in case["set"].items():
+            *parents, name = pointer.split("/")[1:]
+            target = document
+            for step in parents:
+                target = target[int(step) if isinstance(target, list) else step]
+            target[name] = value
+        yield case["name"], document, case["violations"]
+
+
+@pytest.mark.parametrize(("name", "document", "violations"), protocol_cases())
+def test_protocol_vectors(name: str, document: dict[str, Any], violations: list[dict[str, str]]) -> None:
+    outcome = report.validate(document)
+    found = [{"pointer": violation.pointer, "rule": violation.rule} for violation in outcome.violations]
+    assert (found, outcome.valid) == (violations, not violations), name
+    assert all(violation.section == "ours" for violation in outcome.violations)
+    if outcome.valid:
+        assert "Other protocols" in report.html(document)
+        assert report.html(FULL, protocols=document) != report.html(FULL)
+        assert report.github_annotations(document).startswith("::error title=messages_text model-sol::")
+    else:
+        with pytest.raises(report.InvalidReport):
+            report.html(document)
+        with pytest.raises(report.InvalidReport):
+            report.html(FULL, protocols=document)
+    with pytest.raises(report.InvalidReport):
+        report.junit(document)
+
+
 def test_invalid_report_is_rejected_with_its_verdict() -> None:
-    for make in (report.html, report.junit, report.github_annotations, report.canonical):
+    for make in (report.html, report.junit, report.sarif, report.github_annotations, report.canonical):
         with pytest.raises(report.InvalidReport) as raised:
             make(b"[")
         assert raised.value.outcome.violations[0].rule == "syntax"

@@ -91,7 +91,7 @@ def values(client: Client) -> None:
 
 
 def so_far(client: Client) -> None:
-    """Events tell the answer so far; one kind of those of responses has additional members."""
+    """Events tell the answer so far; some kinds have additional members."""
     with client.chat.completions.stream(model="m", messages=MESSAGES, response_format=City) as chunks:
         assert_type(chunks.get_final_completion(), ParsedChatCompletion[City])
     with client.responses.stream(model="m", input="x", top_p=1) as events:
@@ -101,7 +101,19 @@ def so_far(client: Client) -> None:
             elif event.type == "response.completed":
                 assert_type(event, types.ResponseCompletedEvent)
                 event.snapshot  # type: ignore[attr-defined]  # noqa: B018
-    client.messages.stream(model="m", max_tokens=1, messages=TURNS, top_k=1)
+            elif event.type == "response.function_call_arguments.delta":
+                assert_type(event.snapshot, str)
+    with client.messages.stream(model="m", max_tokens=1, messages=TURNS, top_k=1) as written:
+        for piece in written:
+            if piece.type == "text":
+                assert_type(piece.snapshot, str)
+            elif piece.type == "content_block_stop":
+                assert_type(piece.content_block, types.MessageBlock)
+            elif piece.type == "message_stop":
+                assert_type(piece.message, types.Message)
+            elif piece.type == "message_start":
+                assert_type(piece, types.MessageStartEvent)
+        assert_type(written.current_message_snapshot, types.Message | None)
     client.messages.stream(model="m", messages=TURNS)  # type: ignore[call-arg]
 
 

@@ -37,8 +37,9 @@ pub enum Next {
 impl BackgroundRun {
     /// Starts a run. Errors: the system cannot start a thread.
     pub fn start(kit: CheckKit) -> io::Result<Self> {
-        // Room for all events of a run (the plan, twice at most, and the start and end of each cell), so that sending never waits.
-        let (sender, receiver) = sync_channel(2 + 2 * kit.cells().len());
+        // Room for all events of a run (the plan, twice at most, the start and end of each cell, and each additional check), so that
+        // sending never waits.
+        let (sender, receiver) = sync_channel(2 + 2 * kit.cells().len() + kit.max_additional_checks());
         let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
         let finished = Arc::new(OnceLock::new());
         let cancel = CancellationToken::new();

@@ -32,6 +32,7 @@ mod listed_model;
 mod member;
 mod options;
 mod plan;
+mod probed_protocol;
 mod protocols;
 mod redaction;
 mod response_object;
@@ -50,6 +51,7 @@ pub use crate::generated::options::{
 };
 pub use crate::options::InvalidOptions;
 pub use crate::plan::PlannedCell;
-pub use crate::protocols::ProbedProtocol;
+pub use crate::probed_protocol::ProbedProtocol;
+pub use crate::protocols::write_protocols;
 pub use crate::run::{CheckKit, MAX_PARALLEL, Progress, RunResult};
 pub use gatewright::ApiKey;

@@ -10,6 +10,8 @@ pub(crate) enum Member {
     Limit,
     Texts,
     Checks,
+    /// Protocols with additional checks, or `all`.
+    Protocols,
     AgentMode,
     Profile,
 }

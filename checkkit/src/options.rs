@@ -13,6 +13,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::generated::options::Options;
+use crate::probed_protocol::ProbedProtocol;
 use crate::redaction::{MAX_KEY_CHARS, Redactor, SHORTEST_DISTINCT};
 
 static BOUNDS: LazyLock<Value> = LazyLock::new(|| {
@@ -36,12 +37,14 @@ impl std::fmt::Display for InvalidOptions {
 impl std::error::Error for InvalidOptions {}
 
 impl Options {
-    /// The same options as in the report: the base path without a trailing slash.
+    /// The same options as in the report: the base path without a trailing slash. Protocols are in the order of their document.
     pub(crate) fn normalised(mut self) -> Self {
         let path = self.base_path.strip_suffix('/').filter(|path| !path.is_empty() && !path.ends_with('/'));
         if let Some(path) = path.map(str::to_owned) {
             self.base_path = path;
         }
+        let protocols = ProbedProtocol::ALL.into_iter().filter(|known| self.protocols.contains(known));
+        self.protocols = protocols.collect();
         // Models of another deployment are a profile of their own.
         if self.profile.models.is_empty() && self.models.iter().any(|model| is_foreign(model)) {
             self.profile.models.clone_from(&self.models);

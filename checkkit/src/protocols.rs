@@ -8,14 +8,16 @@
 mod answer;
 mod probe;
 
+use std::io;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use gatewright::report::{
     CheckId, Kit as KitName, OverallStatus, ProtocolCheck, ProtocolReport, Status, Summary, now,
 };
-use gatewright_protocol::conversation::Protocol;
+use gatewright::whole_file::write_file;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -23,55 +25,11 @@ use crate::cell::Cell;
 use crate::checks::Context;
 use crate::exchange::Service;
 use crate::failure::{Category, Failure};
+use crate::generated::options::Options;
 use crate::plan::ABORTED;
+use crate::probed_protocol::ProbedProtocol;
 use crate::protocols::probe::Probe;
-use crate::run::CheckKit;
-
-/// A protocol with additional checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbedProtocol {
-    /// Chat completions.
-    Chat,
-    /// Messages.
-    Messages,
-    /// Native generate-content.
-    Native,
-}
-
-impl ProbedProtocol {
-    /// All of them, in the order of the document.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Native];
-
-    /// The name in the document, and in the ids of its checks.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Messages => "messages",
-            Self::Native => "native",
-        }
-    }
-
-    const fn protocol(self) -> Protocol {
-        match self {
-            Self::Chat => Protocol::Chat,
-            Self::Messages => Protocol::Messages,
-            Self::Native => Protocol::Native,
-        }
-    }
-
-    /// The service as clients of the protocol call it.
-    fn service(self, service: &Service) -> Service {
-        let mut service = service.clone();
-        let binding = self.protocol().binding();
-        // Clients always send it, and providers reject requests without it.
-        service.headers = binding.version_header.as_slice();
-        let path = service.url.path().trim_end_matches('/').to_owned();
-        if let Some(above) = path.strip_suffix("/v1").filter(|_| binding.version_path != "/v1") {
-            service.url.set_path(&format!("{above}{}", binding.version_path));
-        }
-        service
-    }
-}
+use crate::redaction::Redactor;
 
 /// What a check asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,24 +55,37 @@ impl Question {
     }
 }
 
-impl CheckKit {
-    /// Runs the additional checks of these protocols, on the first of the models, or on all if the run is full. models: those
-    /// of the report. on_result: called with each result. `cancel` ends the run early; the document is still complete.
-    pub async fn run_protocols(
+/// How many checks each model gets over a protocol.
+pub(crate) const CHECKS: usize = Question::ALL.len();
+
+/// The additional checks of a service.
+pub(crate) struct ProtocolRun<'a> {
+    pub(crate) options: &'a Options,
+    /// As in the report.
+    pub(crate) endpoint: &'a str,
+    pub(crate) service: &'a Service,
+    pub(crate) redactor: &'a Redactor,
+}
+
+impl ProtocolRun<'_> {
+    /// Runs the checks of these protocols, on the first of the models, or on all if the run is full. on_result: called with each
+    /// result. `cancel` ends the run early; the document is still complete.
+    pub(crate) async fn run(
         &self,
         protocols: &[ProbedProtocol],
         models: &[String],
         on_result: &(dyn Fn(&ProtocolCheck) + Sync),
         cancel: &CancellationToken,
     ) -> ProtocolReport {
-        let tested = if self.options().full { models } else { &models[..models.len().min(1)] };
+        let options = self.options;
+        let tested = if options.full { models } else { &models[..models.len().min(1)] };
         let token = format!("COMPAT-{}", Uuid::new_v4().simple());
         let mut checks = Vec::new();
         for protocol in protocols {
-            let service = protocol.service(self.service());
+            let service = service_of(*protocol, self.service);
             let context = Context {
                 service: &service,
-                redactor: self.redactor(),
+                redactor: self.redactor,
                 token: &token,
                 agent: None,
                 listed: None,
@@ -133,18 +104,39 @@ impl CheckKit {
         ProtocolReport {
             schema_version: ProtocolReport::VERSION.to_owned(),
             kit: KitName {
-                name: self.options().profile.kit_name().to_owned(),
+                name: options.profile.kit_name().to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
             generated_at: now(),
-            endpoint: self.endpoint().to_owned(),
-            base_path: self.options().base_path.clone(),
+            endpoint: self.endpoint.to_owned(),
+            base_path: options.base_path.clone(),
             models: tested.to_vec(),
             checks,
             summary: Summary { passed, failed, skipped },
             overall_status: if failed == 0 { OverallStatus::Pass } else { OverallStatus::Fail },
         }
     }
+}
+
+/// Writes the additional checks of a run, completely or not at all.
+///
+/// Errors: the run had none; the file can't be written.
+pub fn write_protocols(path: &Path, document: Option<&ProtocolReport>) -> io::Result<()> {
+    let none = || io::Error::other("the run had no additional checks: set its option protocols");
+    write_file(path, document.ok_or_else(none)?.to_json().as_bytes())
+}
+
+/// The service as clients of the protocol call it.
+fn service_of(protocol: ProbedProtocol, service: &Service) -> Service {
+    let mut service = service.clone();
+    let binding = protocol.protocol().binding();
+    // Clients always send it, and providers reject requests without it.
+    service.headers = binding.version_header.as_slice();
+    let path = service.url.path().trim_end_matches('/').to_owned();
+    if let Some(above) = path.strip_suffix("/v1").filter(|_| binding.version_path != "/v1") {
+        service.url.set_path(&format!("{above}{}", binding.version_path));
+    }
+    service
 }
 
 async fn one(

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use gatewright::report::{
-    AgentMode, Check, CheckId, Configuration, Environment, Evidence, Kit as KitName, OverallStatus, Report,
-    Retries, Status, Summary, Validator, now,
+    AgentMode, Check, CheckId, Configuration, Environment, Evidence, Kit as KitName, OverallStatus,
+    ProtocolCheck, ProtocolReport, Report, Retries, Status, Summary, Validator, now,
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,8 @@ use crate::generated::options::{AGENT_PROGRAM_VARIABLE, Options};
 use crate::listed_model::ListedModel;
 use crate::options::InvalidOptions;
 use crate::plan::{ABORTED, FILTERED, NO_LIST, PlannedCell, plan};
+use crate::probed_protocol::ProbedProtocol;
+use crate::protocols::{self, ProtocolRun};
 use crate::redaction::{Redactor, SHORTEST_DISTINCT};
 use crate::tls;
 use gatewright::ApiKey;
@@ -74,6 +76,11 @@ pub enum Progress {
         /// The result, as in the report.
         check: Box<Check>,
     },
+    /// An additional check has its result, even if it is skipped. They follow the last cell.
+    ProtocolChecked {
+        /// The result, as in the document of additional checks.
+        check: Box<ProtocolCheck>,
+    },
 }
 
 /// The result of a run.
@@ -82,6 +89,8 @@ pub enum Progress {
 pub struct RunResult {
     /// The report, which `gatewright_report` finds valid.
     pub report: Report,
+    /// The additional checks; `None` without [`Options::protocols`].
+    pub protocols: Option<ProtocolReport>,
     /// The evidence of the cells that were run, in order, with the index of each cell in the report.
     pub evidence: Vec<(usize, Evidence)>,
     /// The run was cancelled; cells without a result say `aborted:`.
@@ -134,22 +143,6 @@ impl CheckKit {
         Ok(kit)
     }
 
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
-    }
-
-    pub(crate) fn endpoint(&self) -> &str {
-        &self.endpoint
-    }
-
-    pub(crate) fn service(&self) -> &Service {
-        &self.service
-    }
-
-    pub(crate) fn redactor(&self) -> &Redactor {
-        &self.redactor
-    }
-
     /// The run of a service that lists none of the models of the specification: its own text models in their place, as many at
     /// most. Those that the responses protocol doesn't serve come last, and the report says so in place of their results.
     /// `None`: the models were chosen, or the service lists one of those, or no text model.
@@ -185,7 +178,13 @@ impl CheckKit {
         &self.cells
     }
 
-    /// Runs the checks. `cancel` ends the run early; the report is still complete. Never fails.
+    /// Maximum number of additional checks of a run.
+    pub(crate) fn max_additional_checks(&self) -> usize {
+        self.options.protocols.len() * self.models.len() * protocols::CHECKS
+    }
+
+    /// Runs the checks, and after them the additional ones that the options name. `cancel` ends the run early; its documents are
+    /// still complete. Never fails.
     pub async fn run(&self, progress: &(dyn Fn(Progress) + Sync), cancel: &CancellationToken) -> RunResult {
         let to_run = self.cells.iter().filter(|cell| cell.skipped.is_none()).count();
         progress(Progress::Planned { cells: self.cells.len(), to_run });
@@ -222,7 +221,6 @@ impl CheckKit {
         // In the order of the plan, not of completion.
         let models: Vec<_> = stream::iter(models).buffered(at_once).collect().await;
         results.extend(models.into_iter().flatten());
-        let interrupted = cancel.is_cancelled();
         let mut checks = Vec::with_capacity(results.len());
         let mut evidence = Vec::new();
         for (index, (check, seen)) in results.into_iter().enumerate() {
@@ -230,7 +228,35 @@ impl CheckKit {
             evidence.extend(seen.map(|seen| (index, seen)));
         }
         let version = run.agent.and_then(|agent| agent.version);
-        RunResult { report: kit.report(checks, version), evidence, interrupted }
+        let report = kit.report(checks, version);
+        let protocols = match self.options.protocols.as_slice() {
+            [] => None,
+            chosen => {
+                let on_result = |check: &ProtocolCheck| {
+                    progress(Progress::ProtocolChecked { check: Box::new(check.clone()) });
+                };
+                Some(kit.run_protocols(chosen, &kit.models, &on_result, cancel).await)
+            }
+        };
+        RunResult { report, protocols, evidence, interrupted: cancel.is_cancelled() }
+    }
+
+    /// Runs the additional checks of these protocols alone, on the first of the models, or on all if the run is full.
+    /// on_result: called with each result. `cancel` ends the run early; the document is still complete.
+    pub async fn run_protocols(
+        &self,
+        protocols: &[ProbedProtocol],
+        models: &[String],
+        on_result: &(dyn Fn(&ProtocolCheck) + Sync),
+        cancel: &CancellationToken,
+    ) -> ProtocolReport {
+        let run = ProtocolRun {
+            options: &self.options,
+            endpoint: &self.endpoint,
+            service: &self.service,
+            redactor: &self.redactor,
+        };
+        run.run(protocols, models, on_result, cancel).await
     }
 
     /// The agent, if a cell needs one.

@@ -6,6 +6,7 @@ mod conversation;
 mod cost;
 mod editor;
 mod protocol;
+mod remark;
 mod settings;
 mod wrap;
 
@@ -15,11 +16,12 @@ use std::path::PathBuf;
 use clap::Args;
 use gatewright::types::{ChatCompletionRequest, ChatMessage};
 
+use self::answer::AnswerText;
 use self::conversation::Conversation;
 use self::protocol::ChatProtocol;
 use self::settings::AnswerSettings;
 use crate::amount;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, FAILED, Failure};
 use crate::models::choose;
 use crate::signals::interruptible;
 use crate::target::Target;
@@ -91,7 +93,8 @@ async fn once(arguments: ChatArguments) -> Exit {
         answer::print(&client, arguments.protocol, &request, &mut String::new()).await
     };
     match answered {
-        Ok(()) => Ok(0),
+        Ok(AnswerText::Printed) => Ok(0),
+        Ok(AnswerText::Missing) => Ok(FAILED),
         Err(broken) => Err(broken.into_failure(&client, &request.model).await),
     }
 }

@@ -10,17 +10,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gatewright::report::{
-    Diff, Profile, ProtocolCheck, ProtocolReport, Report, Status, Thresholds, Turn, Validator, annotations,
-    terminal,
+    Diff, Profile, ProtocolReport, Report, Status, Thresholds, Turn, Validator, annotations, terminal,
 };
 use gatewright::{API_KEY_VARIABLE, CA_BUNDLE_VARIABLE};
 use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options, RunResult};
+use serde_json::{Value, json};
 
 use self::outputs::Outputs;
 use self::progress::ProgressLine;
 use self::values::AnnotationsFor;
 use crate::check::generated::check_flags::CheckFlags;
 use crate::exit::{Exit, FAILED, Failure, INTERRUPTED, UNWRITABLE, print_message};
+use crate::json;
 use crate::report::input;
 use crate::signals::{Hangup, stop_signal};
 use crate::target::Address;
@@ -42,15 +43,17 @@ Exit codes:
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     flags: CheckFlags,
+    /// Print JSON: the report and the additional checks; the summary goes to standard error
+    #[arg(long)]
+    json: bool,
 }
 
-pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
+pub(crate) async fn run(CheckArguments { flags, json: prints_json }: CheckArguments) -> Exit {
     let profile = flags.profile.read()?;
     let baseline = flags.baseline.as_deref().map(|file| read_baseline(file, &profile)).transpose()?;
     let inputs = [("--baseline", flags.baseline.as_deref()), ("--profile", flags.profile.file())];
     let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, file)| Some((option, file?))).collect();
-    let protocols = values::protocols(&flags.protocols)?;
-    let outputs = Outputs::new(&flags, &inputs)?;
+    let outputs = Outputs::new(&flags, prints_json, &inputs)?;
     let address = Address::of(flags.endpoint.as_deref())?;
     let key = if let Some(key) = address.saved_key()? {
         key
@@ -80,28 +83,16 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
             }
         }
     };
-    let additional = match protocols.as_slice() {
-        [] => None,
-        chosen => {
-            let models = &finished.report.configuration.models;
-            let on_result = |check: &ProtocolCheck| line.show_check(check);
-            let running = kit.run_protocols(chosen, models, &on_result, &cancel);
-            tokio::pin!(running);
-            Some(tokio::select! {
-                document = &mut running => document,
-                () = &mut stop => {
-                    cancel.cancel();
-                    running.await
-                }
-            })
-        }
-    };
     line.end();
-    let interrupted = cancel.is_cancelled();
-    let written = outputs.write(&finished, additional.as_ref());
+    let interrupted = finished.interrupted;
+    let written = outputs.write(&finished);
     let places = if written.is_ok() { outputs.places() } else { String::new() };
     let annotate = annotate == Some(AnnotationsFor::Github);
-    let printed = print(&finished, additional.as_ref(), &outputs, &places, annotate, baseline.as_ref());
+    let mut printed = Ok(());
+    if prints_json {
+        printed = json::write(&mut io::stdout().lock(), &document(&finished, baseline.as_ref()));
+    }
+    let printed = printed.and_then(|()| print(&finished, &outputs, &places, annotate, baseline.as_ref()));
     // A closed terminal needs no message.
     if !interrupted {
         printed?;
@@ -113,7 +104,7 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
     if interrupted {
         return Ok(INTERRUPTED);
     }
-    let has_failed = additional.is_some_and(|document| !document.passed());
+    let has_failed = finished.protocols.as_ref().is_some_and(|document| !document.passed());
     Ok(if has_failed { FAILED } else { exit_code(&finished, baseline.as_ref(), fail_on_skip) })
 }
 
@@ -130,10 +121,21 @@ fn read_baseline(file: &Path, profile: &Profile) -> Result<Report, Failure> {
     input::report(file, &validator)
 }
 
+/// The document of `--json`: both documents of the run, and the cells that newly failed, if there is a baseline.
+fn document(finished: &RunResult, baseline: Option<&Report>) -> Value {
+    let cell = |turn: Turn| json!({ "id": turn.id, "model": turn.model });
+    let new = baseline.map(|baseline| new_failures(baseline, &finished.report));
+    json!({
+        "report": finished.report,
+        "protocols": finished.protocols,
+        "interrupted": finished.interrupted,
+        "new_failures": new.map(|new| new.into_iter().map(cell).collect::<Vec<_>>()),
+    })
+}
+
 /// The human-readable summary; goes to standard error if a document goes to standard output.
 fn print(
     finished: &RunResult,
-    protocols: Option<&ProtocolReport>,
     outputs: &Outputs,
     places: &str,
     annotate: bool,
@@ -142,7 +144,7 @@ fn print(
     let to_stderr = outputs.take_standard_output();
     let colour = if to_stderr { colour(&io::stderr()) } else { colour(&io::stdout()) };
     let mut text = terminal(&finished.report, colour);
-    if let Some(protocols) = protocols {
+    if let Some(protocols) = &finished.protocols {
         text.push('\n');
         text.push_str(&protocols.to_text(colour));
     }
@@ -155,6 +157,7 @@ fn print(
     }
     if annotate {
         text.push_str(&annotations(&finished.report));
+        text.push_str(&finished.protocols.as_ref().map(ProtocolReport::to_annotations).unwrap_or_default());
     }
     if to_stderr {
         io::stderr().lock().write_all(text.as_bytes())

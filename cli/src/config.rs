@@ -18,7 +18,7 @@ use self::models::Models;
 use crate::exit::{Exit, FAILED, Failure, print_message};
 use crate::json;
 use crate::operator::OperatorTarget;
-use crate::provider_choice::ProviderParser;
+use crate::provider_choice::{self, ProviderParser};
 use crate::signals::interruptible;
 use crate::{on_runtime, places};
 
@@ -37,8 +37,8 @@ pub(crate) struct ConfigArguments {
 enum ConfigCommand {
     /// Write a configuration file: with upstreams and models for --provider, else with every key and its default in comments
     ///
-    /// For --provider, the models are those that the program knows, else those that the provider's server lists; a message says
-    /// what you still have to fill in.
+    /// For --provider, the models are those that the provider lists if its key is set, and those that this program knows; a
+    /// message says what you still have to fill in.
     Init(Init),
     /// Check a configuration file
     ///
@@ -73,6 +73,9 @@ struct Init {
     /// Provider to put into the file; with =URL if it is at an address of your own; repeatable; see gatewright providers
     #[arg(long, value_name = "NAME[=URL]", value_parser = ProviderParser, hide_possible_values = true)]
     provider: Vec<ProviderChoice>,
+    /// Write only those models of --provider that this program knows, without asking the provider for its list
+    #[arg(long, requires = "provider")]
+    known_models: bool,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
@@ -125,8 +128,12 @@ async fn init(arguments: Init) -> Exit {
         places::write(STARTING_FILE, Some(file))?;
         return Ok(0);
     }
-    let setup = ProviderSetup::of(&arguments.provider).await;
+    let source = provider_choice::models(arguments.known_models);
+    let setup = ProviderSetup::of(&arguments.provider, source).await;
     places::write(setup.text(), Some(file))?;
+    for note in setup.notes() {
+        print_message(&note.to_string());
+    }
     for missing in setup.missing() {
         print_message(&format!("still missing in the file: {missing}"));
     }

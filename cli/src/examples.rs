@@ -136,6 +136,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("report junit", &["gatewright report junit report.json -o junit.xml"]),
+    ("report sarif", &["gatewright report sarif report.json -o report.sarif"]),
     ("report trend", &["gatewright report trend reports/*.json -o trend.html"]),
     ("report fmt", &["gatewright report fmt report.json", "gatewright report fmt --check reports/*.json"]),
     ("report new", &["gatewright report new -o report.json"]),

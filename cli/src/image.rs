@@ -5,10 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gatewright::types::{
-    ImageGenerationRequest, ImageGenerationRequestQuality, ImageGenerationRequestResponseFormat,
-    ImageGenerationRequestStyle,
-};
+use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestQuality, ImageGenerationRequestStyle};
 use gatewright::{SaveOptions, check_place};
 use serde_json::json;
 
@@ -56,12 +53,12 @@ pub(crate) async fn run(arguments: ImageArguments) -> Exit {
     // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;
     let model = choose(&client, arguments.model, "image").await?;
+    // Without response_format, which many models reject: both forms of an image can be saved.
     let request = ImageGenerationRequest {
         size: arguments.size,
         n: arguments.n,
         quality: arguments.quality,
         style: arguments.style,
-        response_format: Some(ImageGenerationRequestResponseFormat::B64Json),
         ..ImageGenerationRequest::new(model, arguments.prompt)
     };
     let images = match client.images().generate(&request).await {

@@ -1,11 +1,16 @@
-//! The values of `--provider`: `NAME`, or `NAME=URL`.
+//! The values of `--provider`: `NAME`, or `NAME=URL`; and which of their models are wanted.
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
-use gatewright_gateway::{ProviderChoice, check_base_url, preset, presets};
+use gatewright_gateway::{ModelSource, ProviderChoice, check_base_url, preset, presets};
+
+/// Which models of the providers are wanted. `known`: `--known-models`.
+pub(crate) fn models(known: bool) -> ModelSource {
+    if known { ModelSource::Known } else { ModelSource::ListedAndKnown }
+}
 
 /// Parses a provider. Shells complete the names.
 #[derive(Debug, Clone)]

@@ -41,12 +41,16 @@ fn write_json(out: &mut impl io::Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{}", serde_json::to_string_pretty(value).expect("plain values"))
 }
 
-/// Name, kind, variable of the key and URL; a dash if there is none.
+/// Name, kind, variables of the key and URL; a dash if there is none.
 fn rows() -> Vec<[String; 4]> {
     let heads = ["PROVIDER", "KIND", "KEY", "BASE URL"].map(str::to_owned);
     let row = |preset: &Preset| {
-        [preset.name, preset.kind(), preset.key_variable().unwrap_or("-"), preset.base_url().unwrap_or("-")]
-            .map(str::to_owned)
+        let variables = match preset.key_variables() {
+            [] => "-".to_owned(),
+            variables => variables.join(", "),
+        };
+        let base_url = preset.base_url().unwrap_or("-").to_owned();
+        [preset.name.to_owned(), preset.kind().name().to_owned(), variables, base_url]
     };
     std::iter::once(heads).chain(presets().iter().map(row)).collect()
 }
@@ -55,17 +59,20 @@ fn object(preset: &Preset) -> Value {
     json!({
         "name": preset.name,
         "title": preset.title,
-        "kind": preset.kind(),
+        "kind": preset.kind().name(),
         "base_url": preset.base_url(),
         "example_base_url": preset.example_base_url,
-        "key_variable": preset.key_variable(),
+        "key_variables": preset.key_variables(),
         "start": preset.start,
         "own_models": preset.own_models,
+        "lists_models": preset.lists_models,
         "upstream": preset.upstream(),
         "models": preset.models,
         "embedding_models": preset.embedding_models,
         "rerank_models": preset.rerank_models,
         "moderation_models": preset.moderation_models,
+        "image_models": preset.image_models,
+        "video_models": preset.video_models,
         "notes": preset.notes,
         "unconfirmed": preset.unconfirmed(),
         "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),

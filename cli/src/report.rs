@@ -9,6 +9,7 @@ pub(crate) mod input;
 mod junit;
 mod new;
 pub(crate) mod profile;
+mod sarif;
 mod schema;
 mod show;
 mod trend;
@@ -44,6 +45,8 @@ enum ReportCommand {
     Diff(diff::DiffArguments),
     /// Write a report as JUnit XML
     Junit(junit::JunitArguments),
+    /// Write the failed checks of a report as a SARIF log, for code scanning
+    Sarif(sarif::SarifArguments),
     /// Render many reports over time as an HTML page: passes, durations and tokens
     Trend(trend::TrendArguments),
     /// Rewrite reports in canonical form
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Exit {
         ReportCommand::Html(arguments) => html::run(arguments),
         ReportCommand::Diff(arguments) => diff::run(arguments),
         ReportCommand::Junit(arguments) => junit::run(arguments),
+        ReportCommand::Sarif(arguments) => sarif::run(arguments),
         ReportCommand::Trend(arguments) => trend::run(arguments),
         ReportCommand::Fmt(arguments) => fmt::run(arguments),
         ReportCommand::New(arguments) => new::run(arguments),

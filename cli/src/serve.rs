@@ -34,7 +34,7 @@ use crate::amount;
 use crate::data_folder;
 use crate::exit::{Exit, Failure, print_message};
 use crate::local_keys::LocalKey;
-use crate::provider_choice::ProviderParser;
+use crate::provider_choice::{self, ProviderParser};
 use crate::running::{Registration, RunningGateway};
 use crate::signals::{Hangup, Hangups, stop_signal};
 use crate::terminal::is_watched;
@@ -66,6 +66,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "NAME[=URL]", conflicts_with = "config")]
     #[arg(value_parser = ProviderParser, hide_possible_values = true)]
     provider: Vec<ProviderChoice>,
+    /// Serve only those models of --provider that this program knows, without asking the provider for its list
+    #[arg(long, requires = "provider")]
+    known_models: bool,
     /// Address to listen on; port 0 picks a free port; repeatable [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
@@ -171,7 +174,10 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
     let file = match &path {
         Some(path) => Some(ConfigFile::read(path)),
         None if arguments.provider.is_empty() => None,
-        None => Some(ProviderSetup::of(&arguments.provider).await.config()),
+        None => {
+            let source = provider_choice::models(arguments.known_models);
+            Some(ProviderSetup::of(&arguments.provider, source).await.config())
+        }
     };
     let file = file.transpose().map_err(|all| Failure::Usage(all.to_string()))?;
     let log = file.as_ref().map(|file| file.log.clone()).unwrap_or_default();
@@ -216,8 +222,8 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
         Announcement::print_json(&gateway, &origins)?;
     } else {
         let is_simulated = has_no_file && arguments.provider.is_empty();
-        let unused =
-            if is_simulated { announce::unused_providers(|name| std::env::var_os(name)) } else { None };
+        let variable = |name: &str| std::env::var_os(name);
+        let unused = if is_simulated { announce::unused_providers(variable) } else { Vec::new() };
         Announcement::of(&gateway.config(), traces.is_some(), unused).print(&gateway, &origins)?;
     }
     #[cfg(feature = "console")]
@@ -365,8 +371,8 @@ mod tests {
         ("shutdown-grace", "server.shutdown_grace"),
         ("drain-delay", "server.drain_delay"),
     ];
-    /// Flags for a single start, which no file can set: the file itself, and the output.
-    const OF_A_START: &[&str] = &["config", "json", "open", "help"];
+    /// Flags for a single start, which no file can set: the file itself, what stands for one, and the output.
+    const OF_A_START: &[&str] = &["config", "known-models", "json", "open", "help"];
 
     #[test]
     fn each_flag_has_a_key_in_the_configuration_file() {

@@ -22,7 +22,12 @@ pub(crate) struct StoreArguments {
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
     /// Migrate the tables to the version of this program, as serve does at startup
-    Migrate(StoreLocation),
+    Migrate {
+        #[command(flatten)]
+        format: JsonOption,
+        #[command(flatten)]
+        place: StoreLocation,
+    },
     /// Check the store for damage; exits with 1 if it finds any
     Check {
         /// Skip generated files, because they are in a bucket
@@ -55,6 +60,8 @@ enum StoreCommand {
         /// The file, or - for standard input
         #[arg(value_name = "FILE")]
         from: PathBuf,
+        #[command(flatten)]
+        format: JsonOption,
         #[command(flatten)]
         place: StoreLocation,
     },
@@ -91,9 +98,13 @@ impl StoreLocation {
 
 pub(crate) async fn run(arguments: StoreArguments) -> Exit {
     match arguments.command {
-        StoreCommand::Migrate(place) => {
+        StoreCommand::Migrate { format, place } => {
             let version = place.open().await?.migrate().await?;
-            print_message(&format!("the store's tables are at version {version}"));
+            if format.json {
+                json::write(&mut io::stdout().lock(), &json!({ "version": version }))?;
+            } else {
+                print_message(&format!("the store's tables are at version {version}"));
+            }
             Ok(0)
         }
         StoreCommand::Check { no_files, format, place } => {
@@ -125,7 +136,7 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
             Ok(0)
         }
         StoreCommand::Export { to, place } => export(&to, &place.open().await?).await,
-        StoreCommand::Import { from, place } => {
+        StoreCommand::Import { from, format, place } => {
             // A new store is created if there is none.
             let registry = place.open_or_create().await?;
             let count = if is_standard(&from) {
@@ -134,7 +145,11 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
                 let file = File::open(&from).map_err(|error| unusable("read", &from, &error))?;
                 registry.import(&mut BufReader::new(file)).await?
             };
-            print_message(&format!("imported {count} rows"));
+            if format.json {
+                json::write(&mut io::stdout().lock(), &json!({ "rows": count }))?;
+            } else {
+                print_message(&format!("imported {count} rows"));
+            }
             Ok(0)
         }
     }

@@ -65,6 +65,8 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
         "MODEL",
         "UPSTREAM",
         "REQUESTS",
+        "FAILED",
+        "LATENCY",
         "ESTIMATED",
         "UNPRICED",
         "INPUT",
@@ -72,7 +74,12 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
         "OUTPUT",
         "COST",
     ];
-    let text = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
+    let text = |name: &Option<String>| match name.as_deref() {
+        None => "-".to_owned(),
+        // Failed requests that name no model, or that no upstream got.
+        Some("") => "(none)".to_owned(),
+        Some(name) => name.to_owned(),
+    };
     let row = |row: &UsageRow| {
         [
             text(&row.day),
@@ -80,6 +87,8 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
             text(&row.model),
             text(&row.upstream),
             row.requests.to_string(),
+            row.failed.to_string(),
+            latency(row),
             row.estimated.to_string(),
             row.unpriced.to_string(),
             row.input_tokens.to_string(),
@@ -89,7 +98,15 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
         ]
     };
     let rows: Vec<_> = std::iter::once(heads.map(str::to_owned)).chain(rows.iter().map(row)).collect();
-    table::write(out, &rows, 4..11)
+    table::write(out, &rows, 4..13)
+}
+
+/// The mean latency; a dash if no request was timed.
+fn latency(row: &UsageRow) -> String {
+    match row.latency_ms.checked_div(row.timed) {
+        Some(mean) => format!("{mean}ms"),
+        None => "-".to_owned(),
+    }
 }
 
 /// The known cost; a dash if no request has a known cost.

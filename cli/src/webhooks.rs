@@ -6,8 +6,9 @@ use std::io::{self, Write as _};
 
 use clap::{Args, Subcommand, ValueEnum};
 use gatewright_gateway::Notification;
+use serde_json::{Value, json};
 
-use crate::exit::{Exit, exit_code, print_message};
+use crate::exit::{Exit, Failure, exit_code, print_message};
 use crate::json::{self, JsonOption};
 use crate::operator::OperatorTarget;
 use crate::table;
@@ -25,7 +26,12 @@ enum WebhooksCommand {
     /// Redeliver notifications, as if never attempted
     Redeliver(Redeliver),
     /// Print the secret that signs notifications, unless the configuration sets one
-    Secret(crate::store::StoreLocation),
+    Secret {
+        #[command(flatten)]
+        format: JsonOption,
+        #[command(flatten)]
+        place: crate::store::StoreLocation,
+    },
     /// Receive notifications on this machine, verify them, and print them
     Listen(listen::ListenArguments),
 }
@@ -56,6 +62,9 @@ struct Redeliver {
     /// All dead notifications
     #[arg(long, conflicts_with = "id")]
     dead: bool,
+    /// Print JSON: an array with an object for each notification
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -74,9 +83,14 @@ pub(crate) async fn run(arguments: WebhooksArguments) -> Exit {
     match arguments.command {
         WebhooksCommand::List(list) => list.run().await,
         WebhooksCommand::Redeliver(redeliver) => redeliver.run().await,
-        WebhooksCommand::Secret(place) => {
+        WebhooksCommand::Secret { format, place } => {
             let secret = place.open().await?.webhook_secret();
-            writeln!(io::stdout().lock(), "{}", secret.expose())?;
+            let mut out = io::stdout().lock();
+            if format.json {
+                json::write(&mut out, &json!({ "secret": secret.expose() }))?;
+            } else {
+                writeln!(out, "{}", secret.expose())?;
+            }
             Ok(0)
         }
         WebhooksCommand::Listen(arguments) => listen::run(arguments).await,
@@ -120,16 +134,24 @@ impl Redeliver {
         } else {
             self.id
         };
-        if ids.is_empty() {
+        if ids.is_empty() && !self.json {
             print_message("there are no dead notifications");
         }
         let mut code = 0;
+        let mut results: Vec<Value> = Vec::new();
         for id in &ids {
-            match place.redeliver(id).await {
+            let redelivered = place.redeliver(id).await;
+            let error = redelivered.as_ref().err().map(Failure::message);
+            results.push(json!({ "id": id, "redelivered": error.is_none(), "error": error }));
+            match redelivered {
+                Ok(()) if self.json => {}
                 Ok(()) => print_message(&format!("the notification {id} will be redelivered")),
                 // The others are redelivered anyway.
                 Err(failure) => code = exit_code(Err(failure)),
             }
+        }
+        if self.json {
+            json::write(&mut io::stdout().lock(), &results)?;
         }
         Ok(code)
     }

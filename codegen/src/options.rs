@@ -82,8 +82,8 @@ pub(crate) struct Entry {
     pub bounds: Option<String>,
     #[serde(skip)]
     pub range: Option<(u64, u64)>,
-    /// The words it may be, from there.
-    #[serde(skip)]
+    /// The words that it, or an item of it, may be; with `bounds`, those from there.
+    #[serde(default)]
     pub words: Vec<String>,
     #[serde(default)]
     pub required: bool,
@@ -148,6 +148,8 @@ pub(crate) enum OptionKind {
     Names,
     /// A list of ids of checks.
     Checks,
+    /// A list of protocols with additional checks, by the option's `words`.
+    Protocols,
     AgentMode,
     Annotations,
     Profile,

@@ -1,14 +1,17 @@
 //! Providers as data: one file each, in the format of a configuration file. An upstream that names its provider inherits
 //! from the provider's file what it doesn't set itself.
 
+use std::ffi::OsString;
 use std::sync::LazyLock;
 
 use gatewright::did_you_mean::suggestion;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use toml::de::DeTable;
 use url::Url;
 
 use super::addresses::is_public_host;
+use super::secret::{first_set, none_set};
 use super::source_map::Path;
 use super::toml_as_json::table;
 use super::upstreams::{Kind, ModelKind};
@@ -63,6 +66,10 @@ pub struct Preset {
     pub start: Option<String>,
     /// What its model names are, if every operator has others and no list has them.
     pub own_models: Option<String>,
+    /// Whether its server lists its models.
+    pub lists_models: bool,
+    /// What its list puts before the name of a model.
+    pub listed_prefix: Option<String>,
     /// A few of its text models.
     pub models: Vec<String>,
     /// A few of its embedding models.
@@ -71,10 +78,16 @@ pub struct Preset {
     pub rerank_models: Vec<String>,
     /// A few of its moderation models.
     pub moderation_models: Vec<String>,
+    /// A few of its image models.
+    pub image_models: Vec<String>,
+    /// A few of its video models.
+    pub video_models: Vec<String>,
     /// How it differs from other servers of its protocol, and how the gateway handles that.
     pub notes: Vec<String>,
     /// Pages that document it, by the key that they cover.
     pub sources: Vec<(String, String)>,
+    kind: Kind,
+    key_variables: Vec<String>,
     /// The keys of an upstream.
     upstream: Map<String, Value>,
     /// The same as TOML, with its comments.
@@ -110,19 +123,28 @@ impl Preset {
         let sources = document["sources"].as_object().into_iter().flatten();
         let sources = sources.filter_map(|(key, page)| Some((key.clone(), page.as_str()?.to_owned())));
         let (_, lines) = text.split_once("[upstream]\n").expect("the file of a provider has an upstream");
+        let upstream = document["upstream"].as_object().cloned().unwrap_or_default();
+        let variables = upstream.get("key").map_or(&Value::Null, |key| &key["env"]);
+        let variables = variables.as_array().map_or(std::slice::from_ref(variables), Vec::as_slice);
         Self {
             name,
             title: document["title"].as_str().unwrap_or(name).to_owned(),
             example_base_url: document["example_base_url"].as_str().map(str::to_owned),
             start: document["start"].as_str().map(str::to_owned),
             own_models: document["own_models"].as_str().map(str::to_owned),
+            lists_models: document["lists_models"].as_bool().unwrap_or(true),
+            listed_prefix: document["listed_prefix"].as_str().map(str::to_owned),
             models: texts("models"),
             embedding_models: texts("embedding_models"),
             rerank_models: texts("rerank_models"),
             moderation_models: texts("moderation_models"),
+            image_models: texts("image_models"),
+            video_models: texts("video_models"),
             notes: texts("notes"),
             sources: sources.collect(),
-            upstream: document["upstream"].as_object().cloned().unwrap_or_default(),
+            kind: Kind::deserialize(&document["upstream"]["kind"]).expect("the upstream has a kind"),
+            key_variables: variables.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            upstream,
             lines: lines.split("\n\n").next().unwrap_or_default().trim_end(),
         }
     }
@@ -132,23 +154,25 @@ impl Preset {
         format!("[upstreams.{}]\n{}\n", self.name, self.lines)
     }
 
-    /// Its protocol: a kind of upstream.
-    pub fn kind(&self) -> &str {
-        self.text("kind").unwrap_or_default()
+    /// Its protocol.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Its URL. `None`: the operator must set it.
     pub fn base_url(&self) -> Option<&str> {
-        self.text("base_url")
+        self.upstream.get("base_url").and_then(Value::as_str)
     }
 
     /// The models of each kind, with the key that lists them.
-    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 4] {
+    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 6] {
         [
             (ModelKind::Text, "models", &self.models),
             (ModelKind::Embedding, "embedding_models", &self.embedding_models),
             (ModelKind::Rerank, "rerank_models", &self.rerank_models),
             (ModelKind::Moderation, "moderation_models", &self.moderation_models),
+            (ModelKind::Image, "image_models", &self.image_models),
+            (ModelKind::Video, "video_models", &self.video_models),
         ]
     }
 
@@ -164,13 +188,23 @@ impl Preset {
         settings.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
     }
 
-    /// The environment variable with its key. `None`: it needs none.
-    pub fn key_variable(&self) -> Option<&str> {
-        self.upstream.get("key")?["env"].as_str()
+    /// The environment variables that may hold its key: the first that is set does. Empty: it needs no key, or gets it elsewhere.
+    pub fn key_variables(&self) -> &[String] {
+        &self.key_variables
     }
 
-    fn text(&self, key: &str) -> Option<&str> {
-        self.upstream.get(key).and_then(Value::as_str)
+    /// The variable that holds its key. `None`: it needs none, or none is set.
+    pub fn key_variable(&self, variables: impl Fn(&str) -> Option<OsString>) -> Option<&str> {
+        first_set(&self.key_variables, variables).map(|(name, _)| name)
+    }
+
+    /// Says that it has no key, and how to give it one. `None`: it needs none, or has one.
+    pub fn missing_key(&self, variables: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+        if self.key_variables.is_empty() || self.key_variable(variables).is_some() {
+            return None;
+        }
+        let what = if self.key_variables.len() == 1 { "it" } else { "one of them" };
+        Some(format!("{}; set {what} to the provider's key", none_set(&self.key_variables)))
     }
 }
 
@@ -184,7 +218,7 @@ pub(super) fn with_path(url: &Url, kind: Kind) -> Option<&'static str> {
     };
     let mut at_host = PRESETS.iter().filter(same_host).filter(|_| is_bare(url)).peekable();
     let first = at_host.peek().copied();
-    at_host.find(|preset| preset.kind() == kind.name()).or(first)?.base_url()
+    at_host.find(|preset| preset.kind() == kind).or(first)?.base_url()
 }
 
 /// Fills in, for each upstream of a document that names its provider, what it doesn't set itself. Returns errors that no

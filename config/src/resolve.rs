@@ -374,23 +374,24 @@ impl<'f> ConfigResolver<'f> {
         read
     }
 
-    /// Whether the document may refer to a secret.
-    fn may_name(&mut self, secret: &Secret, at: &Path) -> bool {
-        if self.sharing.is_none_or(|sharing| sharing.allows(secret)) {
-            return true;
+    /// A secret, as far as the document may refer to it.
+    fn permitted(&mut self, secret: &Secret, at: &Path) -> Option<Secret> {
+        let permitted = match self.sharing {
+            None => Some(secret.clone()),
+            Some(sharing) => sharing.permitted(secret),
+        };
+        if permitted.is_none() {
+            let message = format!(
+                "a shared document may not name {secret}: only secrets listed in store.shared_secrets of the gateways' own \
+                 files are allowed"
+            );
+            self.missing(at.clone(), true, message);
         }
-        let message = format!(
-            "a shared document may not name {secret}: only secrets listed in store.shared_secrets of the gateways' own files \
-                are allowed"
-        );
-        self.missing(at.clone(), true, message);
-        false
+        permitted
     }
 
     fn secret(&mut self, secret: &Secret, at: &Path) -> Option<String> {
-        if !self.may_name(secret, at) {
-            return None;
-        }
+        let secret = &self.permitted(secret, at)?;
         if let Secret::File(path) = secret {
             self.named(path.clone());
         }

@@ -8,12 +8,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::units::Time;
 
 /// Maximum size of a secret's file, in bytes.
 const MAX_SECRET_BYTES: u64 = 4096;
+/// Maximum number of variables that may hold a secret.
+const MAX_NAMES: usize = 10;
 
 /// Looks up an environment variable.
 pub(super) type Variables = fn(&str) -> Option<OsString>;
@@ -29,8 +31,8 @@ pub(super) enum Absent {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Secret {
-    /// In a variable of the environment.
-    Env(String),
+    /// In a variable of the environment: the first of these that is set.
+    Env(#[serde(deserialize_with = "one_or_several")] Vec<String>),
     /// In a file, without the newline at its end.
     File(PathBuf),
 }
@@ -48,15 +50,17 @@ impl Secret {
     /// The secret's value. `folder`: the base of relative paths.
     pub(super) fn read(&self, folder: &Path, variables: Variables) -> Result<String, NoSecret> {
         match self {
-            Self::Env(name) => match variables(name) {
-                None => Err(NoSecret::Absent(format!("the variable {name} is not set"))),
-                Some(value) if value.is_empty() => {
-                    Err(NoSecret::Absent(format!("the variable {name} is empty")))
-                }
-                Some(value) => value
+            Self::Env(names) => {
+                let Some((name, value)) = first_set(names, variables) else {
+                    return Err(NoSecret::Absent(match names.as_slice() {
+                        [name] if variables(name).is_some() => format!("the variable {name} is empty"),
+                        names => none_set(names),
+                    }));
+                };
+                value
                     .into_string()
-                    .map_err(|_| NoSecret::Unusable(format!("the variable {name} is not Unicode text"))),
-            },
+                    .map_err(|_| NoSecret::Unusable(format!("the variable {name} is not Unicode text")))
+            }
             Self::File(path) => read_file(&folder.join(path)),
         }
     }
@@ -66,10 +70,42 @@ impl Secret {
 impl fmt::Display for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Env(name) => write!(formatter, "the variable {name}"),
+            Self::Env(names) => write!(formatter, "the variable {}", names.join(" or ")),
             Self::File(path) => write!(formatter, "the file {}", path.display()),
         }
     }
+}
+
+/// The first variable that is set, with its value. An empty one counts as unset.
+pub(super) fn first_set(
+    names: &[String],
+    variables: impl Fn(&str) -> Option<OsString>,
+) -> Option<(&str, OsString)> {
+    names.iter().find_map(|name| {
+        let value = variables(name).filter(|value| !value.is_empty())?;
+        Some((name.as_str(), value))
+    })
+}
+
+/// Says that none of these variables is set.
+pub(super) fn none_set(names: &[String]) -> String {
+    match names {
+        [name] => format!("the variable {name} is not set"),
+        names => format!("none of the variables {} is set", names.join(", ")),
+    }
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Names::deserialize(deserializer)? {
+        Names::One(name) => vec![name],
+        Names::Several(names) => names,
+    })
 }
 
 /// Where the key of an upstream is.
@@ -154,12 +190,20 @@ const NOT_IN_THE_FILE: &str = "a secret must not be written in the file: use { e
 
 /// The keys of a table that tells where a secret is.
 fn places() -> serde_json::Value {
+    let name = serde_json::json!({
+        "type": "string",
+        "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$",
+        "errorMessage": "must be the name of a variable: letters, digits and _",
+    });
     serde_json::json!({
         "env": {
-            "type": "string",
-            "description": "Name of the variable that holds the secret.",
-            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$",
-            "errorMessage": "must be the name of a variable: letters, digits and _",
+            "type": ["string", "array"],
+            "description": "Name of the variable that holds the secret, or a list of names, of which the first that is set counts.",
+            "pattern": name["pattern"],
+            "items": name,
+            "minItems": 1,
+            "maxItems": MAX_NAMES,
+            "errorMessage": "must be the name of a variable: letters, digits and _; or a list of such names",
         },
         "file": {
             "type": "string",

@@ -30,20 +30,27 @@ impl Sharing {
         Self { folder: folder.into(), secrets, prices: None }
     }
 
-    /// Whether a document may refer to a secret.
-    pub(super) fn allows(&self, secret: &Secret) -> bool {
-        let (name, is_plain) = match secret {
-            Secret::Env(name) => (name.as_str(), !name.starts_with(OWN)),
+    /// A secret without the places to which a document may not refer. `None`: it may refer to none of them.
+    pub(super) fn permitted(&self, secret: &Secret) -> Option<Secret> {
+        match secret {
+            Secret::Env(names) => {
+                let may_name = |name: &&String| !name.starts_with(OWN) && self.lists(name);
+                let names: Vec<String> = names.iter().filter(may_name).cloned().collect();
+                (!names.is_empty()).then_some(Secret::Env(names))
+            }
             Secret::File(path) => {
                 let leads_up = path.components().any(|part| part == Component::ParentDir);
-                (path.to_str().unwrap_or_default(), !leads_up)
+                let is_permitted = !leads_up && self.lists(path.to_str().unwrap_or_default());
+                is_permitted.then(|| secret.clone())
             }
-        };
-        is_plain
-            && self.secrets.iter().any(|listed| match (listed.strip_prefix('*'), listed.strip_suffix('*')) {
-                (Some(end), _) => name.ends_with(end),
-                (None, Some(start)) => name.starts_with(start),
-                (None, None) => name == listed,
-            })
+        }
+    }
+
+    fn lists(&self, name: &str) -> bool {
+        self.secrets.iter().any(|listed| match (listed.strip_prefix('*'), listed.strip_suffix('*')) {
+            (Some(end), _) => name.ends_with(end),
+            (None, Some(start)) => name.starts_with(start),
+            (None, None) => name == listed,
+        })
     }
 }

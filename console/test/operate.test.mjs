@@ -356,7 +356,7 @@ test("the cost is charted if the configuration has prices", async () => {
   await priced.stop();
 });
 
-test("usage has totals, own dates, a file, and the errors and latency of the newest requests", async () => {
+test("usage has totals, own dates, a file, and errors and latency, also of the newest requests", async () => {
   await gateway.call("/v1/chat/completions", { method: "POST", body: question("model-sol", "Say hello.") });
   await gateway.call("/v1/chat/completions", { method: "POST", body: question("model-none", "Say hello.") });
   const tab = await browser.open(gateway);
@@ -366,6 +366,13 @@ test("usage has totals, own dates, a file, and the errors and latency of the new
   await page.getByLabel("Group by", { exact: true }).selectOption("model");
   const total = page.getByRole("region", { name: "Total by model" }).getByRole("row", { name: /model-sol/ });
   await total.waitFor({ timeout: 20_000 });
+  await total.getByText(/^[\d.]+ m?s$/).waitFor();
+  // Failed requests whose model doesn't exist.
+  await page
+    .getByRole("region", { name: "Total by model" })
+    .getByRole("row", { name: /^none/ })
+    .getByText("(100 %)")
+    .waitFor({ timeout: 20_000 });
   const latest = page.getByRole("region", { name: /^Errors and latency of the newest/ });
   await latest
     .getByRole("row", { name: /model-none/ })
@@ -378,6 +385,8 @@ test("usage has totals, own dates, a file, and the errors and latency of the new
     .waitFor();
   const facts = page.locator("main > .stats");
   await facts.getByText("Output tokens").waitFor();
+  await facts.getByText("Failed requests").waitFor();
+  await facts.getByText("Mean latency").waitFor();
 
   const saving = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download CSV" }).click();
@@ -388,6 +397,10 @@ test("usage has totals, own dates, a file, and the errors and latency of the new
   const row = lines.map((line) => line.split(",")).find((cells) => cells[3] === "model-sol");
   assert.equal(row.length, head.split(",").length);
   assert.ok(Number(row[5]) > 0, row.join());
+  const count = (cells, name) => Number(cells[head.split(",").indexOf(name)]);
+  assert.ok(count(row, "timed") > 0, row.join());
+  const rejected = lines.map((line) => line.split(",")).find((cells) => cells[3] === "");
+  assert.ok(count(rejected, "failed") > 0 && count(rejected, "requests") === 0, rejected.join());
 
   await page.getByLabel("Days").selectOption("own");
   await page.getByLabel("From").fill("2020-01-01");

@@ -3,6 +3,7 @@
 
 mod builder;
 mod generated;
+mod pages;
 mod typed;
 
 use std::fmt;
@@ -72,7 +73,7 @@ impl Client {
         Self::builder().build()
     }
 
-    /// A client with other options over the same connections. Options that are not set stay as they are.
+    /// A client with other options over the same connections. Options that are not set keep their values.
     ///
     /// ```no_run
     /// # fn example(client: gatewright::Client) {

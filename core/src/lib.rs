@@ -1,5 +1,5 @@
-//! Client of the Gatewright gateway: chat completions, responses, native generate-content, images and videos over
-//! one key, and the validator of compatibility reports.
+//! Client for the Gatewright gateway: chat completions, responses, messages, native generate-content, embeddings,
+//! reranking, moderation, images and videos with one key. Also validates compatibility reports.
 //!
 //! ```no_run
 //! use futures_util::TryStreamExt;
@@ -24,11 +24,11 @@
 //!
 //! Every operation has a typed method on a resource of [`Client`] and a raw form through [`Client::call`] and
 //! [`Client::open`]; both use the same transport, which retries, enforces limits and explains failures. Every failure
-//! is one [`Error`] with an [`ErrorKind`]. Types keep unknown members in `extra`.
+//! is one [`Error`] with an [`ErrorKind`]. Types preserve unknown members in `extra`.
 //!
-//! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`] decodes
-//! event streams; [`redact`] removes secrets from text, and [`visible`] escapes characters that a terminal would act
-//! on. Everything runs on a Tokio runtime.
+//! [`limits`] checks requests against the specification and the catalog; [`report`] validates reports; [`sse`]
+//! decodes event streams; [`redact`] removes secrets from text, and [`visible`] escapes characters that could control
+//! a terminal. Everything runs on a Tokio runtime.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -77,7 +77,8 @@ pub use crate::jobs::videos::VideoWatch;
 pub use crate::stream::prefetch as read_ahead;
 #[cfg(feature = "client")]
 pub use crate::stream::{
-    Accumulator, ChatEvent, ChatEvents, EventStream, NoValue, RawStream, ResponseEvent, ResponseEvents,
+    Accumulator, ChatEvent, ChatEvents, EventStream, MessageEvent, MessageEvents, NoValue, RawStream,
+    ResponseEvent, ResponseEvents,
 };
 #[cfg(feature = "schemars")]
 pub use crate::structured::{Parsed, ParsedStream};

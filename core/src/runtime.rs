@@ -1,5 +1,5 @@
-//! The parts of this crate that Rust code generated from another specification (a crate of its own) depends on, and the
-//! parts of the table of operations that the bindings need. Not a public API: it changes with the generator.
+//! The parts of this crate that generated crates for other specifications depend on, and the parts of the table of
+//! operations that the bindings need. Not a public API: it changes with the generator.
 
 #[cfg(feature = "client")]
 mod of_clients;

@@ -1,8 +1,8 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
 //! sse.rs decodes the framing, stream/reading.rs reads the body, stream/classify.rs interprets each event,
 //! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
-//! them into one document. stream/chat_events.rs and stream/response_events.rs tell the answer so far. stream/answer.rs gives
-//! access to the head of the response.
+//! them into one document. stream/chat_events.rs, stream/message_events.rs and stream/response_events.rs deliver
+//! the answer so far. stream/answer.rs gives access to the head of the response.
 
 mod accumulate;
 mod answer;
@@ -14,6 +14,7 @@ mod growing_text;
 mod journal;
 pub(crate) mod json_prefix;
 mod levels;
+mod message_events;
 mod pattern;
 pub mod prefetch;
 mod reading;
@@ -45,6 +46,7 @@ pub use self::accumulate::Accumulator;
 pub use self::chat_events::{ChatEvent, ChatEvents, NoValue};
 use self::chunk_template::ChunkTemplate;
 use self::levels::Levels;
+pub use self::message_events::{MessageEvent, MessageEvents};
 use self::reading::{PacketReader, ReadChunk, Ready};
 pub use self::response_events::{ResponseEvent, ResponseEvents};
 pub use self::typed::EventStream;
@@ -70,7 +72,7 @@ const DRAIN_TIME: Duration = Duration::from_millis(50);
 ///
 /// It can be read at three levels, which may be mixed: chunks ([`RawStream::next_batch`]), frames as they arrived
 /// ([`RawStream::next_frames`]) and text alone ([`RawStream::next_text`]). Each event is delivered once, at the level
-/// that asks for it. [`RawStream::finish`] merges all of them into one document.
+/// of the read that gets it. [`RawStream::finish`] merges all of them into one document.
 ///
 /// Dropping it closes the connection.
 ///
@@ -98,6 +100,8 @@ pub struct RawStream {
     end: Option<Result<(), Error>>,
     /// The error the stream failed with, for callers that ask again.
     failure: Option<(ErrorKind, String)>,
+    /// How often a [`futures_util::Stream`] has delivered that error again.
+    repeated_errors: usize,
     opened: Instant,
     last_byte: Instant,
     timer: Pin<Box<Sleep>>,
@@ -124,6 +128,7 @@ impl RawStream {
             levels: Levels::new(operation, bounds.max_body_bytes),
             end: None,
             failure: None,
+            repeated_errors: 0,
             opened: now,
             last_byte: now,
             timer: Box::pin(tokio::time::sleep_until(later(
@@ -231,10 +236,11 @@ impl RawStream {
         poll_fn(|context| self.poll_level(context, false, false, Self::take_chunk)).now_or_never()
     }
 
-    /// As [`RawStream::next_batch`], as one JSON text for front ends that make objects of events: an array of rows. A row is
-    /// `[event]`; or `[parts, paths, value…]` for three events or more that differ in a few strings and numbers. `paths`
-    /// says where these are, by names of members and indices of items; the values of one event follow those of another.
-    /// An event's JSON is `parts`, texts of which there is one more, with its values between them.
+    /// Like [`RawStream::next_batch`], as one JSON text for front ends that turn events into objects: an array of
+    /// rows. A row is `[event]`, or `[parts, paths, value…]` for three or more events that differ in a few strings
+    /// and numbers. `paths` locates these values by member names and item indexes; the values of all events follow
+    /// one another. An event's JSON consists of the texts in `parts`, one more than there are values, with its values
+    /// between them.
     ///
     /// ```no_run
     /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
@@ -334,8 +340,8 @@ impl RawStream {
         }
     }
 
-    /// Runs work on this stream as [`contained`](crate::contained) does. If the work panics, the stream is given up as
-    /// by [`RawStream::give_up`].
+    /// Runs work on this stream like [`contained`](crate::contained). If the work panics, the stream ends as after
+    /// [`RawStream::give_up`].
     ///
     /// ```no_run
     /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
@@ -444,7 +450,7 @@ impl RawStream {
         self.poll_one(context, true, Self::take_frame)
     }
 
-    /// Polls for the next text. After the text of an answer that failed comes its error, so that it isn't taken for an
+    /// Polls for the next text. After the text of a failed answer comes its error, so that it isn't mistaken for an
     /// answer.
     fn poll_next_text(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<String>, Error>> {
         match ready!(self.poll_one(context, false, Self::take_text)) {
@@ -594,7 +600,7 @@ impl RawStream {
     }
 }
 
-/// What a response says of itself.
+/// The status and error of a response.
 #[derive(Deserialize)]
 struct ResponseState<'r> {
     #[serde(borrow)]

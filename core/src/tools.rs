@@ -73,12 +73,12 @@ impl ToolFailure {
 }
 
 impl Tool {
-    /// A tool from an async closure. The schema of its argument tells the model what to send; the documentation of the
-    /// type's fields becomes descriptions. A string that it returns is the result as it
-    /// is, anything else is sent as JSON. The text of an error is sent to the model, too.
+    /// A tool from an async closure. The schema of its argument describes it to the model; the documentation of the
+    /// type's fields becomes descriptions. A returned string is sent to the model unchanged, anything else as JSON.
+    /// The text of an error is sent to the model, too.
     ///
-    /// The model's calls of one turn run side by side in the task that awaits the loop. A closure that needs something of
-    /// its surroundings clones it for each call: `move |place| { let db = db.clone(); async move { … } }`.
+    /// The model's calls of one turn run side by side in the task that awaits the loop. A closure that needs values
+    /// from outside clones them for each call: `move |place| { let db = db.clone(); async move { … } }`.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -134,7 +134,7 @@ impl Tool {
         &self.function.name
     }
 
-    /// What a request says about it.
+    /// Its definition in a request.
     ///
     /// ```
     /// # fn example(tool: &gatewright::Tool) {
@@ -169,7 +169,7 @@ impl Tool {
     }
 }
 
-/// A call that the model makes of a tool.
+/// A call of a tool by the model.
 #[derive(Debug)]
 pub struct ToolCall {
     id: String,
@@ -187,7 +187,7 @@ pub struct ToolOutput {
 }
 
 impl ToolCall {
-    /// The result, as the model reads it. Errors: the call failed, and `raise_errors` says to give up.
+    /// The result, as the model reads it. Errors: the call failed, and `raise_errors` is set.
     async fn run(&self, tools: &[Tool], raise_errors: bool) -> Result<ToolOutput, BoxError> {
         let Some(tool) = tools.iter().find(|tool| tool.name() == self.name) else {
             let names: Vec<&str> = tools.iter().map(Tool::name).collect();

@@ -47,6 +47,7 @@ pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
 mod media;
+mod model_kinds;
 mod models;
 mod node_registry;
 mod observe;
@@ -93,7 +94,7 @@ pub use crate::generated::routes::{Service, dispatch};
 pub use crate::media::FAILURE_MARKER;
 pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};
-pub use crate::provider_setup::{ProviderChoice, ProviderSetup};
+pub use crate::provider_setup::{ModelSource, ProviderChoice, ProviderSetup};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
 pub use crate::shared::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};

@@ -1,19 +1,29 @@
 //! A configuration in front of providers that are given by name: the one with which `serve --provider` runs, and which
 //! `config init --provider` writes.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use gatewright_config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::offers::offers;
+use crate::offers::{ListedModel, listed};
 
+/// Timeout for the list of a provider of which the program knows some models: without the list, they suffice to start.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for the list of another provider.
+const REQUIRED_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of models that are taken from a provider's list.
 const MAX_LISTED: usize = 1000;
+/// Maximum number of models of a configuration.
+const MAX_MODELS: usize = 10_000;
+/// Maximum length of a provider's name for a model in a configuration.
+const MAX_NAME_CHARS: usize = 256;
 /// Number of providers queried concurrently.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 32;
 /// The upstream of a query, and a model that it needs to be a configuration.
 const QUERIED: &str = "queried";
 
@@ -42,21 +52,36 @@ impl ProviderChoice {
     }
 }
 
+/// Which models of a provider a configuration has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelSource {
+    /// Those that the program knows, and those that the provider's server lists.
+    ListedAndKnown,
+    /// Those that the program knows. No request is sent.
+    Known,
+}
+
 /// A configuration file with an upstream for each of several providers, and their models.
 #[derive(Debug)]
 pub struct ProviderSetup {
     text: String,
     missing: Vec<Problem>,
     notes: Vec<Problem>,
-    /// The providers that need a key, and its variables.
-    keys: Vec<(&'static str, &'static str)>,
+    presets: Vec<&'static Preset>,
 }
 
 /// A provider's name for a model, and what the model makes.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct ProviderModel {
     name: String,
     kind: ModelKind,
+}
+
+/// The models of a provider, and what to say about them.
+#[derive(Debug, Default)]
+struct Offered {
+    models: Vec<ProviderModel>,
+    note: Option<String>,
 }
 
 /// A model of the file: the upstreams that have it, with their names for it.
@@ -67,36 +92,35 @@ struct ModelEntry {
 }
 
 impl ProviderSetup {
-    /// Models that the program doesn't know are requested from the providers' servers, with a limit on time and size. Needs a
-    /// Tokio runtime.
-    pub async fn of(choices: &[ProviderChoice]) -> Self {
+    /// The models of the providers' servers are requested with a limit on time and size. Needs a Tokio runtime.
+    pub async fn of(choices: &[ProviderChoice], source: ModelSource) -> Self {
         let upstreams = named(choices);
-        let queries = upstreams.iter().map(|(_, choice)| models_of(choice));
+        let queries = upstreams.iter().map(|(_, choice)| models_of(choice, source));
         let offered: Vec<_> = stream::iter(queries).buffered(AT_ONCE).collect().await;
         Self::with(&upstreams, offered)
     }
 
-    fn with(
-        upstreams: &[(String, &ProviderChoice)],
-        offered: Vec<Result<Vec<ProviderModel>, String>>,
-    ) -> Self {
-        let mut setup =
-            Self { text: String::new(), missing: Vec::new(), notes: Vec::new(), keys: Vec::new() };
+    fn with(upstreams: &[(String, &ProviderChoice)], offered: Vec<Result<Offered, String>>) -> Self {
+        let (missing, notes) = (Vec::new(), Vec::new());
+        let mut setup = Self { text: String::new(), missing, notes, presets: Vec::new() };
         let mut models: IndexMap<String, ModelEntry> = IndexMap::new();
         for ((upstream, choice), offered) in upstreams.iter().zip(offered) {
             setup.write_upstream(upstream, choice);
-            setup.keys.extend(choice.preset.key_variable().map(|variable| (choice.preset.name, variable)));
+            if setup.presets.iter().all(|known| known.name != choice.preset.name) {
+                setup.presets.push(choice.preset);
+            }
             if choice.url().is_none() {
                 setup.missing.push(problem(choice, missing_address(choice.preset)));
             }
             let offered = offered.unwrap_or_else(|why| {
                 setup.missing.push(problem(choice, why));
-                Vec::new()
+                Offered::default()
             });
-            if offered.is_empty() {
+            if offered.models.is_empty() {
                 setup.write_sample_model(upstream, choice);
             }
-            setup.add(&mut models, upstream, choice, offered);
+            setup.notes.extend(offered.note.map(|note| problem(choice, note)));
+            setup.add(&mut models, upstream, choice, offered.models);
         }
         for (id, model) in &models {
             setup.write_model(id, model);
@@ -114,18 +138,21 @@ impl ProviderSetup {
         &self.missing
     }
 
-    /// The configuration. Errors: something is missing, or the variable of a key is not set.
+    /// Which models of providers the file lacks, and why.
+    pub fn notes(&self) -> &[Problem] {
+        &self.notes
+    }
+
+    /// The configuration. Errors: something is missing, or no variable of a key is set.
     pub fn config(self) -> Result<ConfigFile, Problems> {
-        let unset = self
-            .keys
-            .iter()
-            .filter(|(_, variable)| std::env::var_os(variable).is_none_or(|key| key.is_empty()));
-        let unset = unset.map(|(name, variable)| {
+        let unset = self.presets.iter().filter_map(|preset| {
             let message = format!(
-                "the variable {variable} is not set; set it to the provider's key, or name another place of the key in a \
-                 configuration file, which `gatewright config init --provider {name}` writes"
+                "{}, or name another place of the key in a configuration file, which `gatewright config init --provider {}` \
+                 writes",
+                preset.missing_key(|name| std::env::var_os(name))?,
+                preset.name
             );
-            about(name, message)
+            Some(about(preset.name, message))
         });
         let missing: Vec<Problem> = unset.chain(self.missing).collect();
         if !missing.is_empty() {
@@ -144,18 +171,26 @@ impl ProviderSetup {
         choice: &ProviderChoice,
         offered: Vec<ProviderModel>,
     ) {
-        let count = offered.len();
-        if count > MAX_LISTED {
-            let message = format!("it lists {count} models; only the first {MAX_LISTED} are configured");
-            self.notes.push(problem(choice, message));
-        }
-        for ProviderModel { name, kind } in offered.into_iter().take(MAX_LISTED) {
+        let mut left_out = 0;
+        for ProviderModel { name, kind } in offered {
             let Some(id) = id_of(&name) else { continue };
+            if models.len() == MAX_MODELS && !models.contains_key(id) {
+                left_out += 1;
+                continue;
+            }
             let model =
                 models.entry(id.to_owned()).or_insert_with(|| ModelEntry { kind, targets: Vec::new() });
-            if model.targets.iter().all(|(known, _)| known != upstream) {
+            // Another provider's model of this name may make something else.
+            let is_new = model.targets.iter().all(|(known, _)| known != upstream);
+            if is_new && choice.preset.kind().serves(model.kind) {
                 model.targets.push((upstream.to_owned(), name));
             }
+        }
+        if left_out > 0 {
+            let message = format!(
+                "{left_out} of its models are left out: a configuration has at most {MAX_MODELS} models"
+            );
+            self.notes.push(problem(choice, message));
         }
     }
 
@@ -171,8 +206,13 @@ impl ProviderSetup {
         for note in &preset.notes {
             self.line(&format!("# - {note}"));
         }
-        if let Some(variable) = preset.key_variable() {
-            self.line(&format!("# - Its key is read from the variable {variable}, unless you set key."));
+        match preset.key_variables() {
+            [] => {}
+            [one] => self.line(&format!("# - Its key is read from the variable {one}, unless you set key.")),
+            several => self.line(&format!(
+                "# - Its key is read from the first of the variables {} that is set, unless you set key.",
+                several.join(", ")
+            )),
         }
         self.line(&format!("[upstreams.{upstream}]\nprovider = {}", quoted(name)));
         match (base_url, &preset.example_base_url) {
@@ -196,7 +236,7 @@ impl ProviderSetup {
 
     fn write_model(&mut self, id: &str, model: &ModelEntry) {
         self.line(&format!("\n[models.{}]", quoted(id)));
-        if model.kind != ModelKind::Text {
+        if model.kind != ModelKind::in_catalog(id).unwrap_or(ModelKind::Text) {
             self.line(&format!("kind = \"{}\"", model.kind.name()));
         }
         let targets = model.targets.iter().enumerate().map(|(order, (upstream, name))| {
@@ -227,47 +267,54 @@ fn named(choices: &[ProviderChoice]) -> Vec<(String, &ProviderChoice)> {
     named
 }
 
-/// What a model makes, by its name: servers list models of all kinds without saying which is which, and the names of some kinds
-/// contain a word.
-fn kind_by_name(name: &str) -> ModelKind {
-    let name = name.to_ascii_lowercase();
-    match () {
-        () if name.contains("embed") => ModelKind::Embedding,
-        () if name.contains("rerank") => ModelKind::Rerank,
-        () if name.contains("moderation") => ModelKind::Moderation,
-        () => ModelKind::Text,
-    }
-}
-
-/// The models of a provider: those that the program knows, else those that its server lists. Errors: why there is no list, and
-/// what to do.
-async fn models_of(choice: &ProviderChoice) -> Result<Vec<ProviderModel>, String> {
+/// The models of a provider. Errors: why there are none, and what to do.
+async fn models_of(choice: &ProviderChoice, source: ModelSource) -> Result<Offered, String> {
     let preset = choice.preset;
     let known: Vec<ProviderModel> =
         preset.all_models().map(|(kind, name)| ProviderModel { name: name.to_owned(), kind }).collect();
-    if !known.is_empty() {
-        return Ok(known);
-    }
-    if let Some(own) = &preset.own_models {
+    if known.is_empty()
+        && let Some(own) = &preset.own_models
+    {
         return Err(format!(
             "its models are {own}, which no list has: {} and name them there",
             init_hint(preset)
         ));
     }
-    // Without an address, there is nothing to ask, and the address is reported as missing.
-    let Some(url) = choice.url() else { return Ok(Vec::new()) };
-    let listed = listed(preset, url).await.map_err(|why| format!("{why}; {}", start_hint(preset)))?;
-    let offered = listed.into_iter().filter(|name| id_of(name).is_some());
-    let offered: Vec<ProviderModel> =
-        offered.map(|name| ProviderModel { kind: kind_by_name(&name), name }).collect();
-    if offered.is_empty() {
-        return Err(format!("the server at {url} lists no models: load one there first"));
+    if source == ModelSource::Known && known.is_empty() {
+        return Err("only its server knows its models: leave out --known-models".to_owned());
     }
-    Ok(offered)
+    let rest = match known.len() {
+        1 => "only the model that this program knows is configured".to_owned(),
+        count => format!("only the {count} models that this program knows are configured"),
+    };
+    // Without an address, there is nothing to ask, and the address is reported as missing.
+    let Some(url) = choice.url().filter(|_| source != ModelSource::Known && preset.lists_models) else {
+        return Ok(Offered { models: known, note: None });
+    };
+    if let Some(missing) = preset.missing_key(|name| std::env::var_os(name)) {
+        return Ok(Offered {
+            models: known,
+            note: Some(format!("{missing}; without it, its server is not asked for models: {rest}")),
+        });
+    }
+    let timeout = if known.is_empty() { REQUIRED_TIMEOUT } else { TIMEOUT };
+    match list_of(preset, url, timeout).await {
+        Ok(listed) => {
+            let lists_none = listed.iter().all(|model| model.kind.is_none());
+            let Offered { models, note } = united(preset, known, listed);
+            if models.is_empty() {
+                return Err(format!("the server at {url} lists no models: load one there first"));
+            }
+            let none = || format!("the server at {url} lists no models that the gateway serves; {rest}");
+            Ok(Offered { models, note: note.or_else(|| lists_none.then(none)) })
+        }
+        Err(why) if known.is_empty() => Err(format!("{why}; {}", start_hint(preset))),
+        Err(why) => Ok(Offered { models: known, note: Some(format!("{why}; {rest}")) }),
+    }
 }
 
-/// The models that a server lists.
-async fn listed(preset: &Preset, url: &str) -> Result<Vec<String>, String> {
+/// The models that a server lists. Errors: why there is no list.
+async fn list_of(preset: &Preset, url: &str, timeout: Duration) -> Result<Vec<ListedModel>, String> {
     // A configuration needs a model.
     let text = format!(
         "[upstreams.{QUERIED}]\nprovider = {}\nbase_url = {}\n[models.{QUERIED}]\ntargets = [{{ upstream = \"{QUERIED}\" }}]\n",
@@ -275,9 +322,38 @@ async fn listed(preset: &Preset, url: &str) -> Result<Vec<String>, String> {
         quoted(url)
     );
     let config = ConfigFile::of_text(&text, "--provider").map_err(|problems| problems.to_string())?.config;
-    let offer = offers(&config).await.pop().map(|offer| offer.models);
-    let models = offer.unwrap_or_else(|| Err("it was not queried".to_owned()));
-    models.map_err(|why| format!("no list of models from {url}: {why}"))
+    let [upstream] = config.upstreams.as_slice() else { return Err("it was not queried".to_owned()) };
+    listed(upstream, timeout).await.map_err(|why| format!("no list of models from {url}: {why}"))
+}
+
+/// The models that the program knows, with their kinds, and the others that the provider lists. Those that the provider doesn't
+/// list, too, come last: they may no longer exist, and the first model of a kind is used as an example.
+fn united(preset: &Preset, known: Vec<ProviderModel>, listed: Vec<ListedModel>) -> Offered {
+    let prefix = preset.listed_prefix.as_deref().unwrap_or_default();
+    let mut seen = HashSet::new();
+    let mut others: Vec<ProviderModel> = listed
+        .into_iter()
+        .filter_map(|model| {
+            let kind = model.kind.filter(|kind| preset.kind().serves(*kind))?;
+            let name = model.name.strip_prefix(prefix).unwrap_or(&model.name).to_owned();
+            (id_of(&name).is_some() && seen.insert(name.clone())).then_some(ProviderModel { name, kind })
+        })
+        .collect();
+    let (confirmed, unlisted): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|model| seen.iter().any(|name| is_release_of(name, &model.name)));
+    others.retain(|other| confirmed.iter().all(|model| model.name != other.name));
+    let count = confirmed.len() + others.len();
+    let note = (count > MAX_LISTED)
+        .then(|| format!("it lists {count} models; only the first {MAX_LISTED} are configured"));
+    others.truncate(MAX_LISTED.saturating_sub(confirmed.len()));
+    Offered { models: confirmed.into_iter().chain(others).chain(unlisted).collect(), note }
+}
+
+/// Whether a listed name is a model's own, or that of a dated release of it, such as `claude-sonnet-4-5-20250929`.
+fn is_release_of(listed: &str, model: &str) -> bool {
+    let Some(rest) = listed.strip_prefix(model) else { return false };
+    let is_date = |date: &str| date.len() >= 4 && date.bytes().take(4).all(|byte| byte.is_ascii_digit());
+    rest.is_empty() || rest.strip_prefix('-').is_some_and(is_date)
 }
 
 /// The clients' name for a model, or none if no client could send it: servers of local files name them by path.
@@ -286,7 +362,7 @@ fn id_of(name: &str) -> Option<&str> {
     [name, short()]
         .into_iter()
         .find(|id| check_model_id(id).is_ok())
-        .filter(|_| !name.contains(char::is_control))
+        .filter(|_| !name.contains(char::is_control) && name.chars().count() <= MAX_NAME_CHARS)
 }
 
 fn missing_address(preset: &Preset) -> String {
@@ -340,28 +416,53 @@ mod tests {
         read.unwrap_or_else(|problems| panic!("{problems}\n{}", setup.text)).config
     }
 
-    fn listing(names: &[&str]) -> Vec<ProviderModel> {
-        names.iter().map(|name| ProviderModel { name: (*name).to_owned(), kind: ModelKind::Text }).collect()
+    fn text(name: &str) -> ProviderModel {
+        ProviderModel { name: name.to_owned(), kind: ModelKind::Text }
+    }
+
+    fn offered(names: &[&str]) -> Result<Offered, String> {
+        Ok(Offered { models: names.iter().map(|name| text(name)).collect(), note: None })
+    }
+
+    fn listing(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<ListedModel> {
+        let listed = |name: String| ListedModel { kind: Some(ModelKind::Text), name };
+        names.into_iter().map(|name| listed(name.into())).collect()
+    }
+
+    fn names(offered: &Offered) -> Vec<&str> {
+        offered.models.iter().map(|model| model.name.as_str()).collect()
     }
 
     #[tokio::test]
     async fn each_provider_with_known_models_needs_at_most_its_address() {
-        for preset in presets().iter().filter(|preset| !preset.models.is_empty()) {
+        for preset in presets().iter().filter(|preset| preset.all_models().next().is_some()) {
             let own = preset.base_url().is_none().then(|| "https://one.example/v1".to_owned());
-            let setup = ProviderSetup::of(&[ProviderChoice::new(preset, own)]).await;
-            assert!(setup.missing.is_empty(), "{}: {:?}", preset.name, setup.missing);
+            let setup = ProviderSetup::of(&[ProviderChoice::new(preset, own)], ModelSource::Known).await;
+            assert!(
+                setup.missing.is_empty() && setup.notes.is_empty(),
+                "{}: {:?}",
+                preset.name,
+                setup.missing
+            );
             let config = config_of(&setup);
-            assert_eq!(config.models.len(), preset.all_models().count());
-            let setup = ProviderSetup::of(&[ProviderChoice::new(preset, None)]).await;
+            let kinds = config.models.iter().map(|model| (model.kind, model.id.as_str()));
+            assert!(kinds.eq(preset.all_models()), "{}: {}", preset.name, setup.text);
+            let setup = ProviderSetup::of(&[ProviderChoice::new(preset, None)], ModelSource::Known).await;
             assert_eq!(setup.missing.is_empty(), preset.base_url().is_some(), "{}", preset.name);
         }
     }
 
     #[tokio::test]
+    async fn provider_whose_models_only_its_server_knows_needs_its_list() {
+        let setup = ProviderSetup::of(&[choice("ollama", None)], ModelSource::Known).await;
+        let expected = "--provider ollama: only its server knows its models: leave out --known-models";
+        assert_eq!(setup.missing[0].to_string(), expected);
+    }
+
+    #[tokio::test]
     async fn missing_address_and_deployments_are_named_with_the_way_to_give_them() {
-        let problems =
-            ProviderSetup::of(&[choice("azure-openai", None)]).await.config().expect_err("no address");
-        let message = problems.to_string();
+        let setup = ProviderSetup::of(&[choice("azure-openai", None)], ModelSource::ListedAndKnown).await;
+        let message = setup.config().expect_err("no address").to_string();
         for part in [
             "--provider azure-openai: its address is missing",
             "https://RESOURCE.openai.azure.com/openai/v1",
@@ -372,8 +473,9 @@ mod tests {
         ] {
             assert!(message.contains(part), "{part}: {message}");
         }
-        let region = ProviderSetup::of(&[choice("bedrock", None)]).await.config().expect_err("no address");
-        assert!(region.to_string().contains("bedrock-mantle.us-east-1"), "{region}");
+        let setup = ProviderSetup::of(&[choice("bedrock", None)], ModelSource::ListedAndKnown).await;
+        let region = setup.config().expect_err("no address").to_string();
+        assert!(region.contains("bedrock-mantle.us-east-1"), "{region}");
     }
 
     #[test]
@@ -384,8 +486,8 @@ mod tests {
             choice("vllm", Some("http://a.example/v1")),
         ];
         let upstreams = named(&choices);
-        let offered = vec![Ok(listing(&["org/one", "two"])), Ok(listing(&["two", "/models/three.gguf"]))];
-        let setup = ProviderSetup::with(&upstreams, offered);
+        let lists = vec![offered(&["org/one", "two"]), offered(&["two", "/models/three.gguf"])];
+        let setup = ProviderSetup::with(&upstreams, lists);
         let config = config_of(&setup);
         let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
         assert_eq!(names, ["vllm", "vllm-2"]);
@@ -400,21 +502,83 @@ mod tests {
     }
 
     #[test]
-    fn long_list_is_cut_with_a_note_and_unusable_names_are_skipped() {
-        let one = choice("ollama", None);
-        let mut offered: Vec<ProviderModel> = listing(&["bad\nname", "with space", "\u{7f}"]);
-        offered.extend(
-            (0..MAX_LISTED)
-                .map(|number| ProviderModel { name: format!("embed-{number}"), kind: ModelKind::Embedding }),
+    fn provider_whose_protocol_lacks_the_kind_of_a_model_is_no_fallback() {
+        let choices = [choice("openai", None), choice("anthropic", None)];
+        let image = ProviderModel { name: "x".to_owned(), kind: ModelKind::Image };
+        let lists = vec![Ok(Offered { models: vec![image], note: None }), offered(&["x", "y"])];
+        let config = config_of(&ProviderSetup::with(&named(&choices), lists));
+        assert_eq!((config.models[0].kind, config.models[0].targets.len()), (ModelKind::Image, 1));
+        assert_eq!(config.models[1].targets[0].upstream, "anthropic");
+    }
+
+    #[test]
+    fn known_models_come_first_if_the_provider_lists_them_and_last_otherwise() {
+        let anthropic = preset("anthropic").expect("a provider");
+        let known = vec![text("gone"), text("claude-sonnet-4-5"), text("both")];
+        let listed = listing(["new", "both", "claude-sonnet-4-5-20250929", "gone-mini", "new"]);
+        let united = united(anthropic, known, listed);
+        assert_eq!(
+            names(&united),
+            ["claude-sonnet-4-5", "both", "new", "claude-sonnet-4-5-20250929", "gone-mini", "gone"]
         );
+        assert_eq!(united.note, None);
+    }
+
+    #[test]
+    fn known_kinds_take_precedence_and_models_that_the_protocol_cannot_serve_are_left_out() {
+        let openai = preset("openai").expect("a provider");
+        let known = vec![ProviderModel { name: "one".to_owned(), kind: ModelKind::Moderation }];
+        let mut listed = listing(["one", "two"]);
+        listed.push(ListedModel { name: "speech".to_owned(), kind: None });
+        let both = united(openai, known.clone(), listed.clone());
+        assert_eq!(both.models, [known[0].clone(), text("two")]);
+        listed.push(ListedModel { name: "drawer".to_owned(), kind: Some(ModelKind::Image) });
+        assert_eq!(names(&united(openai, Vec::new(), listed.clone())), ["one", "two", "drawer"]);
+        let gemini = preset("gemini").expect("a provider");
+        assert_eq!(names(&united(gemini, Vec::new(), listed)), ["one", "two"]);
+    }
+
+    #[test]
+    fn prefix_of_a_providers_list_is_no_part_of_its_names() {
+        let compatible = preset("gemini-compatible").expect("a provider");
+        let known = vec![text("gemini-2.5-pro")];
+        let united = united(compatible, known, listing(["models/gemini-2.5-pro", "models/gemma-4"]));
+        assert_eq!(names(&united), ["gemini-2.5-pro", "gemma-4"]);
+    }
+
+    #[test]
+    fn long_list_is_cut_with_a_note_and_unusable_names_are_skipped() {
+        let ollama = preset("ollama").expect("a provider");
+        let long = format!("/{}/model.gguf", "x".repeat(MAX_NAME_CHARS));
+        let mut listed = listing(["bad\nname", "with space", "\u{7f}", "a%20b", "a..b", "", long.as_str()]);
+        listed.extend(listing((0..=MAX_LISTED).map(|number| format!("model-{number}"))));
+        let offered = united(ollama, vec![text("known"), text("model-1000")], listed);
+        assert_eq!((offered.models.len(), offered.models[0].name.as_str()), (MAX_LISTED + 1, "model-1000"));
+        assert_eq!(offered.models[MAX_LISTED], text("known"));
+        let one = choice("ollama", None);
         let setup = ProviderSetup::with(&named(std::slice::from_ref(&one)), vec![Ok(offered)]);
-        let config = config_of(&setup);
-        assert!(config.models.len() < MAX_LISTED && config.models[0].kind == ModelKind::Embedding);
+        assert_eq!(config_of(&setup).models.len(), MAX_LISTED + 1);
         let [note] = setup.notes.as_slice() else { panic!("{:?}", setup.notes) };
         assert_eq!(
             note.to_string(),
-            "--provider ollama: it lists 1003 models; only the first 1000 are configured"
+            "--provider ollama: it lists 1001 models; only the first 1000 are configured"
         );
+    }
+
+    #[test]
+    fn models_beyond_the_maximum_of_a_configuration_are_left_out_with_a_note() {
+        let urls: Vec<String> = (0..11).map(|number| format!("http://{number}.example/v1")).collect();
+        let choices: Vec<_> = urls.iter().map(|url| choice("vllm", Some(url.as_str()))).collect();
+        let list = |from: usize| {
+            let models = (0..MAX_LISTED).map(|number| text(&format!("model-{}", from * MAX_LISTED + number)));
+            Ok(Offered { models: models.collect(), note: None })
+        };
+        let setup = ProviderSetup::with(&named(&choices), (0..11).map(list).collect());
+        assert_eq!(config_of(&setup).models.len(), MAX_MODELS);
+        let [note] = setup.notes.as_slice() else { panic!("{:?}", setup.notes) };
+        let expected =
+            "--provider vllm: 1000 of its models are left out: a configuration has at most 10000 models";
+        assert_eq!(note.to_string(), expected);
     }
 
     #[test]

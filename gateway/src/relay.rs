@@ -37,6 +37,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation, StreamMode};
 use gatewright::redact::Redactor;
@@ -95,7 +96,9 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call) -> Response {
     let operation = call.operation;
     let protocol = Protocol::of_operation(operation.protocol).unwrap_or(Protocol::Chat);
     let call = Arc::new(call);
-    let answered = match RequestContext::begin(app, &call, protocol) {
+    let begun = RequestContext::begin(app, &call, protocol);
+    let model = begun.as_ref().ok().and_then(Option::as_ref).map(|begun| Arc::clone(&begun.route.id));
+    let answered = match begun {
         Ok(Some(request_context)) if request_context.action == (Action::Answer { stream: true }) => {
             keepalive::answer(request_context).await
         }
@@ -104,22 +107,24 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call) -> Response {
         Ok(None) => Err(refusal(app, &call).await),
         Err(error) => Err(error),
     };
-    answered.unwrap_or_else(|error| {
-        let mut response = error.into_response(operation.error_style);
-        if let Some(origin) = failed_origin(&call, protocol) {
-            response.extensions_mut().insert(origin);
-        }
-        response
+    answered.unwrap_or_else(|error| match model {
+        Some(model) => failed(&call, model, error),
+        None => error.into_response(operation.error_style),
     })
 }
 
-/// The model that a failed request names, and the upstream that failed it, for operators.
-fn failed_origin(call: &Call, protocol: Protocol) -> Option<Origin> {
-    let upstream = call.failed_at.get().cloned();
-    if protocol.binding().model_in_path {
-        return Some(Origin::failed(models::native_id(call), upstream));
-    }
-    Some(Origin::failed(&RequestMeta::read(&call.body, protocol)?.model, upstream))
+/// The error of a request. For operators, it has the id of the model, and the upstream that failed.
+pub(crate) fn failed(call: &Call, model: Arc<str>, error: ApiError) -> Response {
+    let mut response = error.into_response(call.operation.error_style);
+    response.extensions_mut().insert(Origin::failed(model, call.failed_at.get().cloned()));
+    response
+}
+
+/// The model that the body of a request names, if it names one.
+pub(crate) fn model_in_body(operation: &Operation, body: &Bytes) -> Option<String> {
+    let protocol = Protocol::of_operation(operation.protocol).unwrap_or(Protocol::Chat);
+    let meta = RequestMeta::read(body, protocol)?;
+    Some(meta.model).filter(|model| !model.is_empty())
 }
 
 /// The error for a request that doesn't name a model of this gateway.
@@ -280,7 +285,8 @@ impl RequestContext {
                 biased;
                 answered = sending => answered,
                 () = self.call.presence.ended() => {
-                    return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
+                    let left = ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected");
+                    return Err(left.abandoned());
                 }
             };
             let fault = match answered {
@@ -384,6 +390,7 @@ impl RequestContext {
         let label = endpoint.label.clone();
         let is_own = !attempt.destination.provider.is_simulator();
         let input = self.input;
+        charge.begin();
         let mut lacks_usage = false;
         let mut response = match answered {
             SuccessfulAnswer::Document { document, usage, images, share } => {
@@ -448,7 +455,8 @@ impl RequestContext {
     /// Opens the charge for an attempt, with an estimate of its input. Errors: the key's budget doesn't cover it.
     fn charge(&self, attempt: &UpstreamAttempt) -> Result<Charge, ApiError> {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
-        let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
+        let (caller, model) = (self.call.caller.clone(), Arc::clone(&self.route.id));
+        let charge = Charge::new(caller, model, upstream, self.call.started);
         let charge = charge.priced(attempt.destination.rates.clone()).shown_in(&self.call.consumed);
         if self.action == Action::CountTokens {
             // Counting tokens consumes none: this usage is exact, not an estimate.

@@ -28,7 +28,7 @@ use percent_encoding::utf8_percent_encode;
 
 pub(crate) use self::look_up::LookUp;
 pub(crate) use self::rate_limit::tokens_left;
-pub(crate) use self::request::{Request, StoredAction, StoredResponseRequest};
+pub(crate) use self::request::{PageStart, Request, StoredAction, StoredResponseRequest};
 pub(crate) use self::retry_after::retry_after;
 
 use self::envelope::RequestEnvelope;
@@ -215,13 +215,13 @@ impl Endpoint {
         self.exchange(request, self.timeout.min(look_up::TIMEOUT), true).await
     }
 
-    /// Requests a page of the upstream's model list. `after`: the cursor from the previous page.
+    /// Requests a page of the upstream's model list. `start`: `None` for the first one.
     pub(crate) async fn models(
         &self,
-        after: Option<&str>,
+        start: Option<&PageStart>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         self.keys.ready().await?;
-        let request = request::model_list(self, after).map_err(NoAnswer::Broken)?;
+        let request = request::model_list(self, start).map_err(NoAnswer::Broken)?;
         self.exchange(request, self.timeout, true).await
     }
 

@@ -14,7 +14,7 @@ pub(crate) mod sse;
 
 pub use self::call::Call;
 pub use self::error::not_implemented;
-pub(crate) use self::error::{ApiError, FailureCode, SHOULD_RETRY, UpstreamError};
+pub(crate) use self::error::{Abandoned, ApiError, FailureCode, SHOULD_RETRY, UpstreamError};
 #[cfg(test)]
 pub(crate) use self::guarded_body::PIECE;
 pub(crate) use self::guarded_body::{held_json, hold};

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use crate::finding::Violation;
 use crate::matrix::model_name;
 use crate::model::{Report, Status};
-use crate::validate::Outcome;
+use crate::protocols::ProtocolReport;
+use crate::validate::{Outcome, Validator};
 use gatewright_safe::visible::visible;
 
 const WRITES: &str = "writing to a string succeeds";
@@ -26,10 +27,50 @@ pub fn annotations(report: &Report) -> String {
     let mut text = String::new();
     for check in report.checks.iter().filter(|check| check.status == Status::Fail) {
         let title = format!("{} {}", check.id, model_name(check.model.as_deref()));
-        let why = check.in_words().unwrap_or_default();
-        writeln!(text, "::error title={}::{}", property(&title), message(&why)).expect(WRITES);
+        failed(&mut text, &title, check.in_words());
     }
     text
+}
+
+impl ProtocolReport {
+    /// One `::error` line per failed check; empty if none failed.
+    ///
+    /// ```
+    /// fn annotate(document: &gatewright_report::ProtocolReport) {
+    ///     print!("{}", document.to_annotations());
+    /// }
+    /// ```
+    pub fn to_annotations(&self) -> String {
+        let mut text = String::new();
+        for check in self.checks.iter().filter(|check| check.status == Status::Fail) {
+            failed(&mut text, &format!("{} {}", check.id, check.model), check.in_words());
+        }
+        text
+    }
+}
+
+fn failed(text: &mut String, title: &str, why: Option<String>) {
+    let why = why.unwrap_or_default();
+    writeln!(text, "::error title={}::{}", property(title), message(&why)).expect(WRITES);
+}
+
+impl Validator {
+    /// One `::error` line per failed check of a document: of a report, or of additional checks.
+    ///
+    /// Errors: the document is invalid; the verdict says why.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com").to_json();
+    /// assert_eq!(Validator::default().annotations(report.as_bytes()).unwrap(), "");
+    /// ```
+    pub fn annotations(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
+        if ProtocolReport::recognizes(document) {
+            return Ok(self.read_protocols(document)?.to_annotations());
+        }
+        Ok(annotations(&self.read(document)?))
+    }
 }
 
 impl Outcome {

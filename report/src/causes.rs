@@ -96,7 +96,7 @@ fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || "-_./:~\"'`".contains(letter)
 }
 
-/// Whether a name goes on with this text: a period or a colon before a space ends it.
+/// Whether a name continues with this text: a period or a colon before a space ends it.
 fn continues(text: &str) -> bool {
     let mut letters = text.chars();
     match letters.next() {

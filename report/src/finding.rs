@@ -32,8 +32,8 @@ const USUAL_POINTER: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// JSON Pointer of the value at fault, or of the object if a property is missing or unknown. A pointer longer than
-    /// 256 code points is truncated and ends in `…`.
+    /// JSON Pointer of the invalid value; for a missing or unknown property, of its object. A pointer longer than 256
+    /// code points is truncated and ends in `…`.
     pub pointer: String,
     /// Line of the value, or of the name of an unknown or repeated property; from 1.
     pub line: usize,
@@ -125,6 +125,16 @@ pub(crate) fn place(findings: Vec<(usize, Finding)>, document: &[u8]) -> Vec<Vio
         .collect()
 }
 
+/// The lines of offsets in ascending order.
+pub(crate) fn lines(document: &[u8], offsets: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut cursor = Cursor { document, offset: 0, line: 1, column: 1 };
+    let line = |offset| {
+        cursor.advance(offset);
+        cursor.line
+    };
+    offsets.map(line).collect()
+}
+
 struct Cursor<'a> {
     document: &'a [u8],
     offset: usize,
@@ -157,7 +167,7 @@ impl Cursor<'_> {
     }
 }
 
-/// JSON Pointer made of unescaped steps, truncated to the maximum length of a finding. Ignores steps after that.
+/// JSON Pointer from unescaped steps, truncated to the maximum length of a finding. Ignores steps after that.
 pub(crate) fn pointer_of<'a>(steps: impl Iterator<Item = Cow<'a, str>>) -> String {
     let mut pointer = String::with_capacity(USUAL_POINTER);
     let mut room = NAMED_CHARS;

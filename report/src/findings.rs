@@ -1,4 +1,4 @@
-//! Collects findings: keeps the first ones in document order and counts the rest.
+//! Collects findings: stores the first ones in document order and counts the rest.
 
 use crate::finding::{Finding, Violation, place};
 

@@ -27,8 +27,8 @@ impl Check {
         }
     }
 
-    /// The same in readable words, without the codes of reasons and categories, which are for programs. A code that the
-    /// service reported is kept.
+    /// The explanation in readable words, without the codes of reasons and categories, which are for programs. A code
+    /// that the service reported is preserved.
     ///
     /// ```
     /// use gatewright_report::{Check, CheckId};

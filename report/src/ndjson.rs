@@ -44,7 +44,7 @@ pub struct Line {
 /// Splits incremental input into non-blank lines ([`is_blank_line`]), and counts the blank ones too.
 ///
 /// A line ends at `\n`; an `\r` before it is not part of it. Of a line over the limit, only one byte more than the
-/// limit is kept, so that the parser refuses it by its size; the rest is skipped without buffering.
+/// limit is stored, so that the parser rejects it by its size; the rest is skipped without buffering.
 ///
 /// ```
 /// use gatewright_report::{MAX_BYTES, Splitter};

@@ -6,6 +6,7 @@
 
 mod bar;
 mod diff;
+mod document;
 mod protocols;
 mod report;
 mod trend;
@@ -115,6 +116,8 @@ fn time(ms: u64) -> String {
 
 /// A no-break space.
 const NO_BREAK: &str = "\u{a0}";
+/// Maximum number of checks on a page: a report of a thousand models has 6,001.
+const MAX_PAGE_CHECKS: usize = 10_000;
 /// The units of numbers on a page.
 const UNITS: [&str; 6] = ["ms", "s", "min", "bytes", "events", "%"];
 

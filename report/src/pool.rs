@@ -106,9 +106,9 @@ impl<K, T> std::fmt::Debug for Pool<K, T> {
 impl<K: Send + 'static, T: Send + 'static> Pool<K, T> {
     /// Starts the threads.
     ///
-    /// threads: their number, at most 64; 0 for one per core. ordered: whether results come in the order of the
-    /// documents, or as they are ready. make: computes the output from a document's key, its bytes and the verdict, on
-    /// the threads. The threads end when the pool is dropped.
+    /// threads: their number, at most 64; 0 for one per core. ordered: whether results arrive in the order of the
+    /// documents, or as soon as they are ready. make: computes the output from a document's key, its bytes and the
+    /// verdict, on the threads. The threads end when the pool is dropped.
     ///
     /// Errors: the system cannot create a thread.
     ///

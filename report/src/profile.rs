@@ -32,7 +32,7 @@ static STANDARD: LazyLock<Profile> = LazyLock::new(|| {
     }
 });
 
-/// The kit name and tested models of a deployment's reports, in place of those of the specification.
+/// The kit name and tested models of a deployment's reports, instead of those of the specification.
 ///
 /// ```
 /// use gatewright_report::{Profile, Validator};

@@ -1,15 +1,19 @@
-//! The document of the additional checks, on chat completions, messages and native generate-content. It is ours, and beside
-//! the report of section 2.12, which it doesn't change: `spec/protocols.schema.json` describes it.
+//! The document of the additional checks, on chat completions, messages and native generate-content. It is ours, and
+//! accompanies the report of section 2.12, which it doesn't change: `spec/protocols.schema.json` describes it.
 
 use std::fmt::Write as _;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Assertion;
-use crate::matrix::duration;
+use crate::matrix::{duration, participle};
 use crate::model::{CheckError, Kit, OverallStatus, Status, Summary};
 use crate::words::{of_category, of_reason};
 use gatewright_safe::visible::visible;
+
+/// The JSON Schema of the document, as published in `spec/`.
+pub(crate) const PROTOCOLS_SCHEMA: &str = include_str!("protocols.schema.json");
 
 /// The results of the additional checks of a run.
 ///
@@ -31,7 +35,7 @@ pub struct ProtocolReport {
     pub generated_at: String,
     /// Address of the service, without the base path.
     pub endpoint: String,
-    /// Base path of the API; native generate-content is below `/v1beta` in place of `/v1`.
+    /// Base path of the API; native generate-content is below `/v1beta` instead of `/v1`.
     pub base_path: String,
     /// The models that were tested.
     pub models: Vec<String>,
@@ -101,6 +105,28 @@ impl ProtocolReport {
     /// ```
     pub const VERSION: &str = "1.0";
 
+    /// Whether a document has the members of additional checks, and not those of a report. It may be invalid all the same:
+    /// [`Validator::read_protocols`](crate::Validator::read_protocols) tells.
+    ///
+    /// ```
+    /// use gatewright_report::ProtocolReport;
+    ///
+    /// assert!(ProtocolReport::recognizes(br#"{ "base_path": "/v1", "models": [], "checks": [] }"#));
+    /// assert!(!ProtocolReport::recognizes(br#"{ "configuration": {}, "checks": [] }"#));
+    /// ```
+    pub fn recognizes(document: &[u8]) -> bool {
+        #[derive(Deserialize)]
+        struct Members {
+            base_path: Option<IgnoredAny>,
+            models: Option<IgnoredAny>,
+            configuration: Option<IgnoredAny>,
+        }
+
+        serde_json::from_slice::<Members>(document).is_ok_and(|members| {
+            members.base_path.is_some() && members.models.is_some() && members.configuration.is_none()
+        })
+    }
+
     /// Whether no check failed.
     ///
     /// ```
@@ -129,6 +155,25 @@ impl ProtocolReport {
             }
         }
         protocols
+    }
+
+    /// The verdict on one line, without control characters:
+    /// `pass  https://gateway.example.com  15 passed, 0 failed, 0 skipped`.
+    ///
+    /// ```
+    /// fn print(document: &gatewright_report::ProtocolReport) {
+    ///     println!("{}", document.headline());
+    /// }
+    /// ```
+    pub fn headline(&self) -> String {
+        let counts = self.tally().map(|(status, count)| format!("{count} {}", participle(status)));
+        format!("{}  {}  {}", self.overall_status, visible(&self.endpoint), counts.join(", "))
+    }
+
+    /// The results, counted from the checks, not from the summary.
+    pub(crate) fn tally(&self) -> [(Status, usize); 3] {
+        [Status::Pass, Status::Fail, Status::Skip]
+            .map(|status| (status, self.checks.iter().filter(|check| check.status == status).count()))
     }
 
     /// The document as JSON text: two spaces per level, and a newline at the end.

@@ -33,12 +33,12 @@ pub(crate) const OURS: &str = "ours";
 pub struct Rule {
     /// Its name: a JSON Schema keyword, or one of ours.
     pub name: &'static str,
-    /// What it protects.
+    /// The kind of the rule.
     pub kind: RuleKind,
     /// Section of the specification that states it; `ours` for a rule that it does not state. A rule of the schema is
     /// also ours if a deployment has set it by a profile.
     pub section: &'static str,
-    /// What it requires, in one sentence.
+    /// The requirement, in one sentence.
     pub summary: &'static str,
     /// Why, and how to fix a document that breaks it.
     pub explanation: &'static str,
@@ -63,7 +63,7 @@ pub struct Rule {
 pub enum RuleKind {
     /// The document can be parsed, and in only one way.
     Reading,
-    /// The document has the form that its JSON Schema asks for. Source: section 2.12 of the specification.
+    /// The document has the form that its JSON Schema requires. Source: section 2.12 of the specification.
     Schema,
     /// The document is plausible. The schema does not ask for it: counts only with `strict`.
     Advisory,

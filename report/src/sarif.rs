@@ -7,12 +7,18 @@
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value as Json, json};
 
-use crate::finding::Violation;
+use crate::finding::{Violation, lines};
+use crate::findings::Findings;
 use crate::matrix::model_name;
 use crate::model::{CheckId, Report, Status};
+use crate::read;
 use crate::rules::{RULES, Rule, RuleKind};
-use crate::validate::Outcome;
+use crate::tree::Node;
+use crate::validate::{Outcome, Validator};
 use gatewright_safe::visible::visible;
+
+/// Maximum size of a document in which places are looked up: offsets are stored in 32 bits.
+const MAX_BYTES: usize = u32::MAX as usize;
 
 /// Characters to escape in the path of a URI; `/` separates, and `:` could be mistaken for the end of a scheme.
 const PATH: &AsciiSet = &CONTROLS
@@ -83,12 +89,37 @@ pub fn sarif_head() -> String {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn sarif(report: &Report, path: &str) -> String {
+    log_of_checks(report, report.to_json().as_bytes(), path)
+}
+
+impl Validator {
+    /// Like [`sarif()`], with the places of the checks in this document, whatever its form.
+    ///
+    /// Errors: it is not a valid report; the verdict says why.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Status, Validator};
+    ///
+    /// let mut report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// report.checks[0].status = Status::Fail;
+    /// let on_one_line = serde_json::to_vec(&report)?;
+    /// let log = Validator::default().sarif(&on_one_line, "report.json").unwrap();
+    /// assert!(log.contains("\"startLine\": 1"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn sarif(&self, document: &[u8], path: &str) -> Result<String, Box<Outcome>> {
+        Ok(log_of_checks(&self.read(document)?, document, path))
+    }
+}
+
+/// document: that of the report, in which the checks have their places.
+fn log_of_checks(report: &Report, document: &[u8], path: &str) -> String {
     let uri = uri(path);
     let rules: Vec<Json> = CheckId::ALL
         .into_iter()
         .map(|id| json!({ "id": id.name(), "shortDescription": { "text": id.meaning() } }))
         .collect();
-    let lines = check_lines(&report.to_json());
+    let lines = check_lines(document);
     let failed = report.checks.iter().enumerate().filter(|(_, check)| check.status == Status::Fail);
     let results: Vec<Json> = failed
         .map(|(index, check)| {
@@ -124,10 +155,11 @@ pub fn sarif(report: &Report, path: &str) -> String {
     format!("{log:#}\n")
 }
 
-/// The line of each check in a report in canonical form, in which no other list of objects is as deep.
-fn check_lines(canonical: &str) -> Vec<usize> {
-    let begins = |(_, line): &(usize, &str)| *line == "    {";
-    canonical.lines().enumerate().filter(begins).map(|(index, _)| index + 1).collect()
+/// The line of each check in the document of a report.
+fn check_lines(document: &[u8]) -> Vec<usize> {
+    let Ok(root) = read::read(document, MAX_BYTES, Findings::new(1)) else { return Vec::new() };
+    let checks = root.get("checks").map(Node::items).unwrap_or_default();
+    lines(document, checks.iter().map(Node::start))
 }
 
 fn described(rule: &Rule) -> Json {

@@ -5,11 +5,17 @@ use serde::de::{self, Deserialize as _, Deserializer, IntoDeserializer, Visitor}
 use serde::forward_to_deserialize_any;
 
 use crate::model::Report;
+use crate::protocols::ProtocolReport;
 use crate::tree::{Node, Value};
 
 /// The typed report of a valid document.
 pub(crate) fn report(root: &Node<'_>) -> Result<Report, Error> {
     Report::deserialize(root)
+}
+
+/// The typed additional checks of a valid document.
+pub(crate) fn protocols(root: &Node<'_>) -> Result<ProtocolReport, Error> {
+    ProtocolReport::deserialize(root)
 }
 
 impl<'de> IntoDeserializer<'de, Error> for &'de Node<'de> {

@@ -3,16 +3,18 @@
 //! It validates against the schema of reports itself (`spec/report.schema.json`), with formats asserted, never
 //! against the typed model: typed models accept and reject some documents wrongly.
 
+mod additional;
+mod outcome;
 mod own_names;
 
 use std::sync::{Arc, LazyLock};
 
-use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value as Json;
 
+pub use self::outcome::Outcome;
 use self::own_names::KnownNames;
 use crate::fast_path::ValidatedObjects;
-use crate::finding::{Finding, Violation};
+use crate::finding::Finding;
 use crate::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
 use crate::generated::checker::Names;
 use crate::model::Report;
@@ -42,7 +44,8 @@ const CANONICAL_GROWTH: usize = 8;
 
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
 
-/// Validates reports against their schema and rules. Cheap to clone. Keep it: building one compiles the schema.
+/// Validates reports against their schema and rules, and the additional checks beside them
+/// ([`ProtocolReport`](crate::ProtocolReport)) against theirs. Cheap to clone. Keep it: building one compiles the schema.
 ///
 /// ```
 /// use gatewright_report::Validator;
@@ -85,36 +88,6 @@ pub struct ValidatorBuilder {
     max_findings: usize,
 }
 
-/// The verdict on one document.
-///
-/// ```
-/// use gatewright_report::validate;
-///
-/// let outcome = validate(b"{}");
-/// assert!(!outcome.valid && outcome.report.is_none());
-/// println!("{}", outcome.summary());
-/// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// Whether the document is a valid report; with `strict`, also whether it has no advisories.
-    pub valid: bool,
-    /// Violations of the form of reports, in document order: the first [`MAX_FINDINGS`], unless the validator has another
-    /// limit.
-    pub violations: Vec<Violation>,
-    /// Suspicious content that the section allows, in document order, with the same limit. Empty if the document does
-    /// not parse.
-    pub advisories: Vec<Violation>,
-    /// Number of further violations that are not listed.
-    pub more_violations: usize,
-    /// Number of further advisories that are not listed.
-    pub more_advisories: usize,
-    /// The report, if there are no violations and [`Validator::validate`] was called.
-    pub report: Option<Report>,
-    /// Line on which the document starts in its file; see [`Outcome::from_line`].
-    pub(crate) first_line: usize,
-}
-
 impl Default for Validator {
     /// A validator with the settings of the specification: its kit name, its models, not strict.
     fn default() -> Self {
@@ -150,7 +123,8 @@ impl Validator {
         }
     }
 
-    /// Validates one document and, if it is valid, returns it typed.
+    /// Validates one document and, if it is a valid report, returns it typed. Additional checks are recognized by their
+    /// members, and validated too: [`Self::read_protocols`] returns them typed.
     ///
     /// ```
     /// use gatewright_report::{Profile, Report, Validator};
@@ -199,13 +173,17 @@ impl Validator {
         let mut outcome = self.judge(document, true);
         match outcome.report.take() {
             Some(report) if outcome.valid => Ok(report),
+            // Additional checks: the verdict says what a report has instead.
+            None if outcome.valid => {
+                Err(Box::new(self.explained(document, false, ValidatedObjects::new(None))))
+            }
             _ => Err(Box::new(outcome)),
         }
     }
 
     /// A document in canonical form: members in the order of the schema, two spaces per level, one line break at the
-    /// end, integers as digits. The document may be invalid, but must be JSON; otherwise, the verdict says where it is
-    /// not. Refuses a canonical form longer than eight times [`Self::max_bytes`], which that of a report never is.
+    /// end, integers as digits. The document may be invalid, but must be JSON; otherwise, the verdict locates the
+    /// syntax error. Rejects a canonical form longer than eight times [`Self::max_bytes`], which a report's never is.
     ///
     /// ```
     /// use gatewright_report::Validator;
@@ -217,7 +195,7 @@ impl Validator {
         match read::read(document, self.max_bytes, self.findings()) {
             Ok(root) => {
                 let most = self.max_bytes.saturating_mul(CANONICAL_GROWTH);
-                canonical::canonical(&root, &self.schema, most).ok_or_else(|| {
+                canonical::canonical(&root, self.schema_of(document), most).ok_or_else(|| {
                     let mut findings = self.findings();
                     let message = "the canonical form is too long: too deep, with too much in it".to_owned();
                     let finding = Finding::new(String::new(), "size", message);
@@ -264,6 +242,7 @@ impl Validator {
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
         match self.sound(document, wanted) {
             Ok(outcome) => outcome,
+            Err(_) if self.is_additional(document) => self.judge_additional(document),
             Err(sure) => match self.own_names.then(|| self.for_names_of(document)).flatten() {
                 Some(own) => own.judge(document, wanted),
                 None => self.explained(document, wanted, *sure),
@@ -488,116 +467,4 @@ fn set(schema: &mut Json, place: &str, keyword: &str, value: Json) {
     let place = schema.pointer_mut(place).expect("the embedded schema has this place");
     place[keyword] = value;
     place["x-source"] = OURS.into();
-}
-
-impl Outcome {
-    /// Whether there are no violations and no advisories: such a document needs no report.
-    ///
-    /// ```
-    /// use gatewright_report::{Profile, Report, validate};
-    ///
-    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
-    /// assert!(validate(report.to_json().as_bytes()).is_clean());
-    /// ```
-    pub fn is_clean(&self) -> bool {
-        self.violations.is_empty() && self.advisories.is_empty()
-    }
-
-    /// Shifts the lines of the findings for a file in which the document starts on this line, as in NDJSON.
-    ///
-    /// ```
-    /// let outcome = gatewright_report::validate(b"{}").from_line(7);
-    /// assert_eq!(outcome.violations[0].line, 7);
-    /// ```
-    #[must_use]
-    pub fn from_line(mut self, line: usize) -> Self {
-        for finding in self.violations.iter_mut().chain(&mut self.advisories) {
-            finding.line = finding.line - self.first_line + line;
-        }
-        self.first_line = line;
-        self
-    }
-
-    /// All findings, each with whether it makes the document invalid: violations do; advisories do only if the document
-    /// is invalid without any violations.
-    pub(crate) fn graded(&self) -> impl Iterator<Item = (&Violation, bool)> {
-        let advisories_count = self.advisories_count();
-        let violations = self.violations.iter().map(|violation| (violation, true));
-        violations.chain(self.advisories.iter().map(move |advisory| (advisory, advisories_count)))
-    }
-
-    /// Whether a finding that is only counted makes the document invalid, as in [`Self::graded`].
-    pub(crate) fn more_counts(&self) -> bool {
-        self.more_violations > 0 || self.advisories_count()
-    }
-
-    fn advisories_count(&self) -> bool {
-        !self.valid && self.violations.is_empty()
-    }
-
-    /// Why the document is invalid, on one line: the first finding that makes it so, and the number of others.
-    /// Violations do; advisories do only under `strict`, if there are no violations. Empty if the document is valid.
-    ///
-    /// ```
-    /// let outcome = gatewright_report::validate(b"");
-    /// assert!(!outcome.summary().is_empty());
-    /// ```
-    pub fn summary(&self) -> String {
-        let (listed, more) = if self.advisories_count() {
-            (&self.advisories, self.more_advisories)
-        } else {
-            (&self.violations, self.more_violations)
-        };
-        let Some((first, others)) = listed.split_first() else { return String::new() };
-        match others.len() + more {
-            0 => first.message.clone(),
-            more => format!("{} (and {more} more)", first.message),
-        }
-    }
-
-    /// The findings that are only counted, in words: `not listed: 4000 violations, 2 advisories`. `None` if there is
-    /// nothing.
-    ///
-    /// ```
-    /// let validator = gatewright_report::Validator::builder().max_findings(1).build();
-    /// let more = validator.check(b"{}").more().unwrap();
-    /// assert!(more.starts_with("not listed: "));
-    /// ```
-    pub fn more(&self) -> Option<String> {
-        let counts = [
-            (self.more_violations, "violation", "violations"),
-            (self.more_advisories, "advisory", "advisories"),
-        ];
-        let words = |(count, one, many): (usize, &str, &str)| match count {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            _ => Some(format!("{count} {many}")),
-        };
-        let parts: Vec<String> = counts.into_iter().filter_map(words).collect();
-        (!parts.is_empty()).then(|| format!("not listed: {}", parts.join(", ")))
-    }
-
-    /// The verdict as JSON text, on one line:
-    /// `{"valid","violations":[…],"advisories":[…],"more_violations","more_advisories"}`.
-    ///
-    /// ```
-    /// let json = gatewright_report::validate(b"{}").to_json();
-    /// assert!(json.starts_with(r#"{"valid":false,"violations":[{"pointer":"","#));
-    /// ```
-    #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers serialize")
-    }
-}
-
-impl Serialize for Outcome {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut outcome = serializer.serialize_struct("Outcome", 5)?;
-        outcome.serialize_field("valid", &self.valid)?;
-        outcome.serialize_field("violations", &self.violations)?;
-        outcome.serialize_field("advisories", &self.advisories)?;
-        outcome.serialize_field("more_violations", &self.more_violations)?;
-        outcome.serialize_field("more_advisories", &self.more_advisories)?;
-        outcome.end()
-    }
 }

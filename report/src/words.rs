@@ -31,7 +31,7 @@ pub(crate) fn is_by_choice(reason: &str) -> bool {
     }
 }
 
-/// The reason of a skipped cell. An unknown code is kept: it may be another kit's.
+/// The reason of a skipped cell. An unknown code is shown unchanged: it may be another kit's.
 pub(crate) fn of_reason(reason: &str) -> Cow<'_, str> {
     let Some((code, detail)) = reason.split_once(':') else { return Cow::Borrowed(reason) };
     let detail = detail.trim();

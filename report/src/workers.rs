@@ -49,8 +49,8 @@ impl<J, T> std::fmt::Debug for Workers<J, T> {
 impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
     /// Starts the threads, which end when this is dropped.
     ///
-    /// threads: their number, at most 64; 0 for one per core. ordered: whether results come in the order of the jobs, or
-    /// as they are ready. work: computes a result, on the threads.
+    /// threads: their number, at most 64; 0 for one per core. ordered: whether results arrive in the order of the
+    /// jobs, or as soon as they are ready. work: computes a result, on the threads.
     ///
     /// Errors: the system cannot create a thread.
     ///

@@ -8,4 +8,5 @@ mod totals;
 pub use self::day::Day;
 pub use self::report::{ResolvedUsageQuery, UsageQuery, UsageRow};
 pub use self::spent::{Spent, SpentSoFar, amount, billionths};
+pub(crate) use self::totals::COUNTS;
 pub use self::totals::{Rows, Totals, UsageKey};

@@ -14,10 +14,10 @@ pub(crate) fn generate(checkout: &Path, check: bool) -> Result<()> {
     run(generator(checkout).arg("generate").args(check.then_some("--check")))
 }
 
-/// Writes the clients for another specification into a folder. `home`: their place there and their imports.
-pub(crate) fn generate_clients(openapi: &Path, home: &Path, into: &Path) -> Result<()> {
+/// Writes the clients for another specification into a folder. `target`: a file with their places and imports.
+pub(crate) fn generate_clients(openapi: &Path, target: &Path, into: &Path) -> Result<()> {
     let mut call = generator(&root());
-    call.arg("clients").arg("--spec").arg(openapi).arg("--home").arg(home).arg("--out").arg(into);
+    call.arg("clients").arg("--spec").arg(openapi).arg("--target").arg(target).arg("--out").arg(into);
     run(&mut call)
 }
 

@@ -22,17 +22,22 @@ struct Provider {
     kind: String,
     base_url: Option<String>,
     example_base_url: Option<String>,
-    key_variable: Option<String>,
+    /// The variables that may hold its key; the first that is set does.
+    key_variables: Vec<String>,
     /// The command that starts it.
     start: Option<String>,
     /// What its model names are, if no list has them.
     own_models: Option<String>,
+    /// Whether its server lists its models.
+    lists_models: bool,
     /// All keys of an upstream, as TOML.
     upstream: String,
     models: Vec<String>,
     embedding_models: Vec<String>,
     rerank_models: Vec<String>,
     moderation_models: Vec<String>,
+    image_models: Vec<String>,
+    video_models: Vec<String>,
     notes: Vec<String>,
     sources: BTreeMap<String, String>,
     /// Keys that no documentation page confirms.
@@ -79,13 +84,14 @@ pub(crate) fn generate(check: bool) -> Result<()> {
 /// The page that lists all others.
 fn index(providers: &[Provider]) -> String {
     let mut page = format!(
-        "# Providers\n\n{GENERATED}\n\nAn upstream that names its provider needs only the provider's key, in the variable below. Other keys of \
-         the\n[configuration](../guides/configuration.md) that you set next to `provider` override the provider's defaults.\n\n\
-         | `provider` | | kind | key variable |\n|---|---|---|---|\n"
+        "# Providers\n\n{GENERATED}\n\nAn upstream that names its provider needs only the provider's key, in the variable below; of several, \
+         the first\nthat is set counts. Other keys of the [configuration](../guides/configuration.md) that you set next to `provider` \
+         override the\nprovider's defaults.\n\n| `provider` | | kind | key variable |\n|---|---|---|---|\n"
     );
-    for Provider { name, title, kind, key_variable, .. } in providers {
-        let variable = key_variable.as_ref().map_or_else(|| "none".to_owned(), |name| format!("`{name}`"));
-        _ = writeln!(page, "| [`{name}`]({name}.md) | {title} | `{kind}` | {variable} |");
+    for Provider { name, title, kind, key_variables, .. } in providers {
+        let variables: Vec<String> = key_variables.iter().map(|name| format!("`{name}`")).collect();
+        let variables = if variables.is_empty() { "none".to_owned() } else { variables.join(", ") };
+        _ = writeln!(page, "| [`{name}`]({name}.md) | {title} | `{kind}` | {variables} |");
     }
     page += "\n`gatewright providers` prints this list. `gatewright providers NAME` prints the keys of one provider, as TOML to copy. A key that\n\
              we found no value for has the default of its kind. The values come from the documentation that each page here links to. We\n\
@@ -94,6 +100,21 @@ fn index(providers: &[Provider]) -> String {
 }
 
 impl Provider {
+    /// Which models a gateway serves that is started with the provider's name alone.
+    fn models_of_a_start(&self) -> &'static str {
+        let is_known =
+            !self.models.is_empty() || !self.embedding_models.is_empty() || !self.rerank_models.is_empty();
+        match (self.lists_models, is_known) {
+            (true, true) => {
+                "It serves the models that the provider lists, and those that the program knows; with `--known-models`, only the latter. "
+            }
+            (true, false) => "It serves the models that the server lists. ",
+            (false, _) => {
+                "It serves the few models that the program knows: the provider lists none at this address. "
+            }
+        }
+    }
+
     fn page(&self) -> String {
         let Self { name, title, .. } = self;
         let mut page = format!("# {title}\n\n{GENERATED}\n\n");
@@ -102,22 +123,30 @@ impl Provider {
         }
         if self.own_models.is_none() {
             let variable =
-                self.key_variable.as_ref().map_or_else(String::new, |variable| format!("{variable}=… "));
+                self.key_variables.first().map_or_else(String::new, |variable| format!("{variable}=… "));
             let url = self.example_base_url.as_ref().map_or_else(String::new, |url| format!("={url}"));
             _ = write!(
                 page,
-                "This puts a gateway in front of it:\n\n```sh fragment\n{variable}gatewright serve --provider {name}{url}\n```\n\n\
-                 To set more, use a file, which `gatewright config init --provider {name}` writes for you. "
+                "This puts a gateway in front of it:\n\n```sh fragment\n{variable}gatewright serve --provider {name}{url}\n```\n\n{}\
+                 To set more, use a file, which `gatewright config init --provider {name}` writes for you. ",
+                self.models_of_a_start()
             );
         }
-        match &self.key_variable {
-            Some(variable) => {
+        match self.key_variables.as_slice() {
+            [] => page += "Write `gatewright.toml`:\n\n",
+            [variable] => {
                 _ = writeln!(
                     page,
                     "Set the variable `{variable}` to your key, and write `gatewright.toml`:\n"
                 );
             }
-            None => page += "Write `gatewright.toml`:\n\n",
+            several => {
+                _ = writeln!(
+                    page,
+                    "Set one of the variables `{}` to your key (the first that is set counts), and write `gatewright.toml`:\n",
+                    several.join("`, `")
+                );
+            }
         }
         _ = write!(page, "```toml config\n[upstreams.{name}]\nprovider = \"{name}\"\n");
         if let Some(url) = &self.example_base_url {
@@ -127,6 +156,8 @@ impl Provider {
             ("embedding", &self.embedding_models),
             ("rerank", &self.rerank_models),
             ("moderation", &self.moderation_models),
+            ("image", &self.image_models),
+            ("video", &self.video_models),
         ];
         let others = others.into_iter().filter_map(|(kind, models)| Some((kind, models.first()?)));
         let others: Vec<_> = others.collect();
@@ -145,12 +176,16 @@ impl Provider {
             _ = write!(page, "\n[models.\"{model}\"]\nkind = \"{kind}\"\n{target}\n");
         }
         page += "```\n\n";
+        let list = if self.lists_models && self.own_models.is_none() {
+            "gatewright config models   # lists the provider's models\n"
+        } else {
+            ""
+        };
         let chat =
             model.map(|model| format!("gatewright chat -m {model} 'Say hello.'\n")).unwrap_or_default();
         _ = write!(
             page,
-            "Then:\n\n```sh fragment\ngatewright config check\ngatewright config models   # lists the provider's models\ngatewright \
-             serve --config gatewright.toml\n{chat}```\n\n"
+            "Then:\n\n```sh fragment\ngatewright config check\n{list}gatewright serve --config gatewright.toml\n{chat}```\n\n"
         );
         if !self.notes.is_empty() {
             page += "## Notes\n\n";

@@ -16,7 +16,7 @@ use crate::process::{command, output, root};
 const PAGE: &str = "docs/reference/configuration.md";
 
 /// Flags that override no key.
-const NO_KEY: [&str; 5] = ["--color", "--config", "--json", "--open", "--help"];
+const NO_KEY: [&str; 6] = ["--color", "--config", "--known-models", "--json", "--open", "--help"];
 /// Bounds from here on only say that there is one.
 const HARDLY_A_BOUND: f64 = 1e9;
 /// Tables whose name is chosen by their writer.
@@ -36,7 +36,8 @@ prints the same as a JSON Schema.
 - **Reload**: \"yes\" if a [running gateway](../guides/configuration.md#changes-while-the-gateway-runs) applies a change of the file at
   once, \"no\" if it names the key on standard error and applies the change after a restart.
 - A **time** is a number with a unit, such as `\"500ms\"`, `\"10s\"`, `\"5m\"` or `\"1h\"`; a **size** is `\"64KB\"` or `\"10MiB\"`.
-- A **secret** is `{ env = \"NAME\" }` or `{ file = \"path\" }`, never the value itself. Relative paths start at the folder of the file.
+- A **secret** is `{ env = \"NAME\" }` or `{ file = \"path\" }`, never the value itself. `env` may be a list of names, of which the first
+  that is set counts. Relative paths start at the folder of the file.
 - A dot leads into a table, and `[]` into each table of a list: `price.input` is `price = { input = … }`.
 ";
 

@@ -1,4 +1,4 @@
-"""Client of the Gatewright gateway, and validator of compatibility reports.
+"""Client for the Gatewright gateway, and validator of compatibility reports.
 
 >>> import gatewright
 >>> client = gatewright.Client()  # GATEWRIGHT_BASE_URL, GATEWRIGHT_API_KEY

@@ -14,7 +14,7 @@ def main() -> int:
 
 
 def _scripts() -> list[str]:
-    """The folders of programs that packages bring: where `gatewright-server` is, if it is installed."""
+    """The script folders of the installed packages, which contain `gatewright-server` if it is installed."""
     # Only commands of the server ask.
     import sysconfig
 

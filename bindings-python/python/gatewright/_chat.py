@@ -13,15 +13,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from gatewright import types
+    from gatewright._chat_events import AsyncChatCompletionEvents, ChatCompletionEvents, ChatEvent
     from gatewright._drive import Steps
     from gatewright._engine import NotGiven
-    from gatewright._events import (
-        AsyncChatCompletionEvents,
-        AsyncStreamManager,
-        ChatCompletionEvents,
-        ChatEvent,
-        StreamManager,
-    )
+    from gatewright._events import AsyncStreamManager, StreamManager
     from gatewright._parsed import ParsedChatCompletion
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
@@ -61,12 +56,12 @@ class ChatCompletions(resources.ChatCompletions):
         """Creates a chat completion whose text is a value of a type: `choices[0].message.parsed`.
 
         The type's JSON Schema is sent with `strict`: every property is required, and no other is allowed.
-        `parsed` is None if the model refused (`message.refusal` says why) or called tools instead.
+        `parsed` is None if the model refused (`message.refusal` has the reason) or called tools instead.
 
         Args:
-            response_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2 knows;
-                or a JSON Schema as a dict, for plain dicts and lists.
-            arguments: As of `create`, without `stream`.
+            response_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2
+                supports; or a JSON Schema as a dict, which yields plain dicts and lists.
+            arguments: The arguments of `create`, without `stream`.
 
         >>> import gatewright
         >>> from dataclasses import dataclass
@@ -84,7 +79,7 @@ class ChatCompletions(resources.ChatCompletions):
         'City'
 
         Raises:
-            StructuredOutputError: The answer was cut off, or is no value of the type. The error holds it.
+            StructuredOutputError: The answer was cut off, or is not a value of the type. The error holds it.
             ConfigurationError: pydantic is missing, or cannot describe the type.
         """
         from gatewright._structured import format_of, parsed_completion
@@ -103,21 +98,21 @@ class ChatCompletions(resources.ChatCompletions):
         on_event: Callable[[ChatEvent[None]], object] | None = None,
         **arguments: Unpack[ChatCompletionsRunToolsArguments],
     ) -> ToolRun[types.ChatCompletion]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
-        Name, description and schema of a function come from its docstring and its type hints, which pydantic
-        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
-        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
-        one after the other, in the calling thread.
+        A function's name, docstring and type hints become its name, description and schema (this needs
+        pydantic 2); a `gatewright.Tool` overrides them. The model gets what a function returns as text or as
+        JSON, and an exception, or arguments that don't fit, as `error: …`. The calls of a round run one after
+        the other, in the calling thread.
 
         Args:
             tools: The functions, or `gatewright.Tool`s.
-            max_rounds: How often the model may call tools, one or more at a time.
-            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            max_rounds: Maximum number of rounds in which the model calls tools, one or more at a time.
+            raise_errors: Whether an exception in a function, or arguments that don't fit, end the loop.
             on_message: Called with each message that is added: the model's, and the results.
             on_event: If given, each answer is streamed, and this is called with its events; see `stream`.
-            arguments: As of `create`, without `stream`. A `tool_choice` that forces a call applies to the
-                first round only.
+            arguments: The arguments of `create`, without `stream`. A `tool_choice` that forces a call applies
+                to the first round only.
 
         >>> import gatewright
         >>> def weather(place: str) -> str:
@@ -134,8 +129,8 @@ class ChatCompletions(resources.ChatCompletions):
         ['user', 'assistant', 'tool', 'assistant']
 
         Raises:
-            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
-                `messages`.
+            ToolLoopError: There were more than `max_rounds` rounds, or an answer was cut off in its calls.
+                The error has the `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
         from gatewright._tool_loops import ChatLoop, run
@@ -158,18 +153,19 @@ class ChatCompletions(resources.ChatCompletions):
         ) -> StreamManager[ChatCompletionEvents[Any]]: ...
 
     def stream(self, *, response_format: Any = NOT_GIVEN, **arguments: Any) -> Any:
-        """Opens a stream for a `with` block, whose events tell the answer so far.
+        """Opens a stream of events for a `with` block; each event includes the answer so far.
 
         The events, by `type`: `chunk` (as it arrived: `chunk`), `content.delta` (`delta`, `snapshot`,
         `parsed`), `content.done` (`content`, `parsed`), `refusal.delta`, `refusal.done`,
-        `tool_calls.function.arguments.delta` (`index`, `name`, `arguments_delta`, `arguments`,
-        `parsed_arguments`) and `tool_calls.function.arguments.done`. `parsed` of a delta is the JSON so far,
-        as plain dicts and lists; that of `content.done` is a value of the type. `get_final_completion()`
-        reads on to the end, and returns what `parse` returns.
+        `logprobs.content.delta` (`content`, `snapshot`), `logprobs.content.done`, `logprobs.refusal.delta`,
+        `logprobs.refusal.done`, `tool_calls.function.arguments.delta` (`index`, `name`, `arguments_delta`,
+        `arguments`, `parsed_arguments`) and `tool_calls.function.arguments.done`. `parsed` of a delta is the
+        JSON so far, as plain dicts and lists; `parsed` of `content.done` is a value of the type.
+        `get_final_completion()` reads to the end, and returns the same as `parse`.
 
         Args:
-            response_format: As of `parse`, or left out.
-            arguments: As of `create`.
+            response_format: As in `parse`; optional.
+            arguments: The arguments of `create`.
 
         >>> import gatewright
         >>> client = gatewright.Client()
@@ -184,10 +180,11 @@ class ChatCompletions(resources.ChatCompletions):
         ('one two', 'stop')
 
         Raises:
-            StructuredOutputError: The answer was cut off, or is no value of the type; raised by the loop, and
-                by `get_final_completion()`.
+            StructuredOutputError: The answer was cut off, or is not a value of the type; raised by the loop,
+                and by `get_final_completion()`.
         """
-        from gatewright._events import ChatCompletionEvents, StreamManager
+        from gatewright._chat_events import ChatCompletionEvents
+        from gatewright._events import StreamManager
 
         given, wanted = _streamed(response_format, arguments)
 
@@ -254,10 +251,10 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         on_event: Callable[[ChatEvent[None]], object] | None = None,
         **arguments: Unpack[ChatCompletionsRunToolsArguments],
     ) -> ToolRun[types.ChatCompletion]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
         As `ChatCompletions.run_tools`, but the calls of a round run at the same time: coroutine functions as
-        tasks, plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        tasks, plain functions in threads. Cancelling the caller cancels them. `on_message` and
         `on_event` may be coroutine functions.
 
         >>> import asyncio, gatewright
@@ -309,7 +306,8 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         >>> list(asyncio.run(ask()))
         ['name']
         """
-        from gatewright._events import AsyncChatCompletionEvents, AsyncStreamManager
+        from gatewright._chat_events import AsyncChatCompletionEvents
+        from gatewright._events import AsyncStreamManager
 
         given, wanted = _streamed(response_format, arguments)
 

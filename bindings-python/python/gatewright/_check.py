@@ -18,7 +18,7 @@ from gatewright.generated.check_options import CheckOptions
 from gatewright.generated.errors import ConfigurationError, FileError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from typing_extensions import Unpack
@@ -31,7 +31,7 @@ __all__ = ["CheckOptions", "CheckResult", "check", "check_async"]
 
 
 _WAIT_MS = 50
-"""How long the kit is waited for before signals get their turn."""
+"""How long to wait for the kit before signals are handled."""
 
 
 class CheckResult:
@@ -47,21 +47,27 @@ class CheckResult:
 
     def __init__(self, run: CheckRun) -> None:
         self._run = run
-        self.json, evidence, self.interrupted = run.result()
+        self.json, evidence, self.protocols_json, self.interrupted = run.result()
         self.report: Report = json.loads(self.json)
         """The report, in the form that `gatewright.report` validates."""
         self.evidence: list[dict[str, Any]] = json.loads(evidence)
-        """Per check that was run: `id`, `model`, `assertions`, `exchange`; secrets are taken out."""
+        """For each check that was run: `id`, `model`, `assertions`, `exchange`; secrets are redacted."""
+        protocols = self.protocols_json
+        self.protocols: dict[str, Any] | None = None if protocols is None else json.loads(protocols)
+        """The additional checks, in the form of `spec/protocols.schema.json`; None without `protocols`."""
 
     json: str
     """The report as text, in canonical form."""
+    protocols_json: str | None
+    """The additional checks as text, in canonical form; None without `protocols`."""
     interrupted: bool
     """Whether the run was cut short."""
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed."""
-        return self.report["overall_status"] == "pass"
+        """Whether no check failed, and no additional check."""
+        documents: tuple[Mapping[str, Any] | None, ...] = (self.report, self.protocols)
+        return all(document is None or document["overall_status"] == "pass" for document in documents)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the report atomically.
@@ -71,6 +77,17 @@ class CheckResult:
         """
         try:
             self._run.write_report(os.fspath(path))
+        except OSError as error:
+            raise FileError(str(error)) from error
+
+    def write_protocols(self, path: str | os.PathLike[str]) -> None:
+        """Writes the additional checks atomically.
+
+        Raises:
+            FileError: The run had none, or they cannot be written.
+        """
+        try:
+            self._run.write_protocols(os.fspath(path))
         except OSError as error:
             raise FileError(str(error)) from error
 
@@ -86,9 +103,10 @@ class CheckResult:
             raise FileError(str(error)) from error
 
     def __repr__(self) -> str:
-        summary = self.report["summary"]
-        counts = ", ".join(f"{count} {result}" for result, count in summary.items())
-        return f"<CheckResult {self.report['overall_status']}: {counts}>"
+        documents: tuple[Mapping[str, Any] | None, ...] = (self.report, self.protocols)
+        summaries = [document["summary"] for document in documents if document is not None]
+        counts = [", ".join(f"{count} {result}" for result, count in one.items()) for one in summaries]
+        return f"<CheckResult {'pass' if self.passed else 'fail'}: {'; other protocols: '.join(counts)}>"
 
 
 def check(
@@ -100,14 +118,15 @@ def check(
 ) -> CheckResult:
     """Checks whether a service is compatible.
 
-    Ctrl-C ends the run at once. The `KeyboardInterrupt` then has an attribute `result`, the `CheckResult` of
-    the run so far: its report is complete, and cells that were not reached are marked `aborted:`.
+    Ctrl-C ends the run at once. The attribute `result` of the `KeyboardInterrupt` is then the `CheckResult`
+    of the run so far: its report is complete, and cells that were not reached are marked `aborted:`.
 
     Args:
         endpoint: Address of the service, without the base path.
-        api_key: Key that the requests carry. Default: `GATEWRIGHT_API_KEY`.
+        api_key: API key of the requests. Default: `GATEWRIGHT_API_KEY`.
         on_progress: Called with each event. `planned` has `cells` and `to_run`; `started` has `index`, `id`,
-            `model`; `finished` has these and `check`. An exception in it ends the run.
+            `model`; `finished` has these and `check`; `protocol_checked` has the `check` of another
+            protocol. An exception in it ends the run.
         options: See `CheckOptions`.
 
     >>> import gatewright
@@ -148,10 +167,10 @@ async def check_async(
 ) -> CheckResult:
     """Like `check`, on an asyncio event loop.
 
-    Cancelling the task ends the run at once. The `CancelledError` then has the attribute `result`, as the
-    `KeyboardInterrupt` of `check` has it. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError`
-    instead, whose `__cause__` it is; before Python 3.11, the task that awaits it gets another `CancelledError`,
-    whose `__context__` it is.
+    Cancelling the task ends the run at once. The attribute `result` of the `CancelledError` then has the run
+    so far, as in `check`. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError` instead, with the
+    `CancelledError` as its `__cause__`; before Python 3.11, the awaiting task gets another `CancelledError`,
+    with the original one as its `__context__`.
 
     >>> import asyncio, gatewright
     >>> service = gatewright.Client().base_url
@@ -183,7 +202,7 @@ def _hand_over(run: CheckRun, interruption: BaseException) -> None:
     Sets an attribute of the existing exception instead of raising another class: `asyncio.timeout`
     recognises its own cancellations by their exact class.
     """
-    # Only a kit that broke leaves nothing behind; that must not hide the interruption.
+    # Only a broken kit has no result; its error must not hide the interruption.
     with contextlib.suppress(RuntimeError, InternalError):
         interruption.result = CheckResult(run)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -204,7 +223,7 @@ def _begin(endpoint: str, api_key: str | None, options: CheckOptions) -> CheckRu
 
 
 def _plain(name: str, value: object) -> object:
-    """An option as JSON: a path becomes text, and so does a number that JSON lacks (the kit refuses it)."""
+    """An option as JSON. Paths become text, and so do numbers that JSON lacks, which the kit then rejects."""
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""The two clients: options in, resources out. The core has the behaviour."""
+"""The two clients: options in, resources out. The behaviour is in the core."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class _Configured(ClientArguments):
         __init__.__wrapped__ = ClientArguments.__init__
 
         def __getattr__(self, name):
-            from gatewright._mistakes import missing
+            from gatewright._missing import missing
 
-            raise missing(self, name)
+            raise missing(self, "client", name)
 
     def _configure(
         self,
@@ -89,7 +89,8 @@ class _Configured(ClientArguments):
     def _mended(
         self, error: TypeError, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> dict[str, Any]:
-        """The options of a call that has been refused; raises the error, or a better one."""
+        """Corrected options for a call that was rejected. Raises the error, or a more helpful one, if there
+        are none."""
         from gatewright._mistakes import mended
 
         return mended(error, self, parameters, body, options)
@@ -100,10 +101,10 @@ class _Configured(ClientArguments):
         return self._engine.base_url
 
     def with_options(self, **options: Unpack[CallOptions]) -> Self:
-        """A client with other options for its calls, which shares the connections of this client.
+        """A client with other default options for its calls, which shares this client's connections.
 
-        What is left out stays as it is; headers, query parameters and members of the body add up. Closing
-        either client closes both.
+        Omitted options keep their values; headers, query parameters and body members are added to the
+        existing ones. Closing either client closes both.
 
         >>> import gatewright
         >>> client = gatewright.Client()
@@ -155,14 +156,14 @@ class _Configured(ClientArguments):
 class Client(_Configured, Resources):
     """A client of one gateway: `client.chat.completions.create(…)`.
 
-    It has a connection pool, so create one client and share it, also between threads. After a fork it goes
-    on working in parent and child; streams stay with the process that opened them. Ctrl-C ends a call that
-    blocks. All clients of a process share one thread, which never keeps it alive.
+    A client has a connection pool, so create one and share it, also between threads. After a fork it works in
+    parent and child; a stream belongs to the process that opened it. Ctrl-C interrupts a blocking call. All
+    clients of a process share background threads, which never keep the process alive.
 
-    It pickles as its configuration without its secrets: where it is unpickled, the key comes from
-    `GATEWRIGHT_API_KEY`, or ConfigurationError is raised. Left out are also headers and query parameters that
-    are secret by their name (`authorization`, `x-api-key`, `cookie`, …) and a proxy's user and password. With
-    `pickle_key=True` all of them go along.
+    A pickle contains the configuration without its secrets: the key, headers and query parameters with a
+    secret name (`authorization`, `x-api-key`, `cookie`, …), and a proxy's user and password. Unpickling takes
+    the key from `GATEWRIGHT_API_KEY`, or raises ConfigurationError. With `pickle_key=True`, the pickle
+    contains all secrets.
 
     >>> import gatewright
     >>> with gatewright.Client() as client:
@@ -172,7 +173,7 @@ class Client(_Configured, Resources):
     """
 
     def close(self) -> None:
-        """Closes idle connections; calls in progress continue, new ones are refused."""
+        """Closes idle connections. Calls in progress continue; new calls fail."""
         self._engine.close()
 
     def __enter__(self) -> Self:
@@ -211,10 +212,10 @@ class Client(_Configured, Resources):
 class AsyncClient(_Configured, AsyncResources):
     """A client of one gateway for asyncio: `await client.chat.completions.create(…)`.
 
-    Works on any number of event loops at once, uvloop's included, and under anyio on its asyncio backend.
-    Cancelling a task that awaits a call ends the request. Not under trio: use `Client` in a thread there.
-    Options and errors: as `Client`; `api_key` and the methods of middleware may be coroutine functions, which
-    run on the event loop of the call.
+    Works on any number of event loops at once, including those of uvloop, and under anyio on its asyncio
+    backend. Cancelling a task that awaits a call ends the request. Under trio, use `Client` in a thread.
+    Options and errors are those of `Client`; `api_key` and the methods of middleware may be coroutine
+    functions, which run on the event loop of the call.
 
     >>> import asyncio, gatewright
     >>> async def ask() -> str:
@@ -228,7 +229,7 @@ class AsyncClient(_Configured, AsyncResources):
     """
 
     async def close(self) -> None:
-        """Closes idle connections; calls in progress continue, new ones are refused."""
+        """Closes idle connections. Calls in progress continue; new calls fail."""
         self._engine.close()
 
     async def __aenter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""Work that is written once for both clients.
+"""Code that is written once for both clients.
 
-Such work is a generator: it yields what a call has returned, and is sent the call's result. For `drive` they
-are the same; for `drive_async`, what a call has returned may be awaitable.
+It is a generator that yields the return value of each call, and is sent the call's result. With `drive` both
+are the same; with `drive_async`, the return value may be awaitable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def drive(steps: Steps[_Result]) -> _Result:
-    """Does the work of a Client."""
+    """Runs the generator for a Client."""
     result = None
     while True:
         try:
@@ -27,7 +27,8 @@ def drive(steps: Steps[_Result]) -> _Result:
 
 
 async def drive_async(steps: Steps[_Result]) -> _Result:
-    """Does the work of an AsyncClient. What an awaitable raises is raised where the work yielded it."""
+    """Runs the generator for an AsyncClient. If an awaitable raises, the exception is raised where it was
+    yielded."""
     result: Any = None
     failure: BaseException | None = None
     while True:

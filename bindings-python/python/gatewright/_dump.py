@@ -1,4 +1,4 @@
-"""Records as plain values, with the options that pydantic's models take. Imported with the first use."""
+"""Records as plain values, with the options of pydantic models. Imported at the first use."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _OPTIONS = ("mode", "exclude_none", "exclude_unset", "by_alias", "indent")
 
 
 def model_dump(record: Record, **options: Any) -> dict[str, Any]:
-    """A copy as plain dicts and lists. A record has only what arrived, under the names of the wire: `mode`,
-    `exclude_unset` and `by_alias` change nothing."""
+    """A copy as plain dicts and lists. A record contains only the members that arrived, under their wire
+    names, so `mode`, `exclude_unset` and `by_alias` have no effect."""
     _check("model_dump", options, _OPTIONS[:-1])
     value: dict[str, Any] = record.to_dict()
     return _without_none(value) if options.get("exclude_none") else value
 
 
 def model_dump_json(record: Record, **options: Any) -> str:
-    """The record as JSON text, with `indent` spaces per level if it is given."""
+    """The record as JSON text, with `indent` spaces per level if given."""
     _check("model_dump_json", options, _OPTIONS[1:])
     indent = options.pop("indent", None)
     separators = (",", ":") if indent is None else None

@@ -8,13 +8,14 @@ from typing import Any, TypeAlias, final
 _Parameters: TypeAlias = tuple[dict[str, Any] | None, dict[str, Any] | None, dict[str, Any] | None]
 
 class Record(Mapping[str, Any]):
-    """A JSON object of a response: all members, also unknown ones, as attributes and items, in their order.
+    """A JSON object of a response: all members, including unknown ones, as attributes and items, in their
+    order.
 
-    Read-only; `to_dict()` returns a copy to change. A member that the specification declares, even a required
-    one, and that the gateway omitted is None as an attribute and raises KeyError as an item. Any other name
-    raises AttributeError.
-    Read a member named like a method (`items`, `keys`, …) as an item. A member named like a Python keyword is
-    also an attribute with `_` after it. A record is equal to a dict with the same members.
+    Read-only; `to_dict()` returns a copy that you can change. If the gateway omitted a member that the
+    specification declares, even a required one, the attribute is None and the item raises KeyError. Any other
+    name raises AttributeError. Read a member named like a method (`items`, `keys`, …) as an item. A member
+    named like a Python keyword is also an attribute with `_` after it. A record is equal to a dict with the
+    same members.
 
     >>> import gatewright
     >>> model = gatewright.Client().models.list().data[0]
@@ -45,8 +46,8 @@ class Record(Mapping[str, Any]):
         exclude_unset: bool = ...,
         by_alias: bool | None = ...,
     ) -> dict[str, Any]:
-        """A copy as plain dicts and lists, for programs that know pydantic's models. A record has only what
-        arrived, under the names of the wire: `exclude_none` alone changes anything."""
+        """A copy as plain dicts and lists, for code written for pydantic models. A record contains only the
+        members that arrived, under their wire names, so only `exclude_none` has an effect."""
     def model_dump_json(
         self,
         *,
@@ -55,7 +56,7 @@ class Record(Mapping[str, Any]):
         exclude_unset: bool = ...,
         by_alias: bool | None = ...,
     ) -> str:
-        """The record as JSON text, compact without `indent`."""
+        """The record as JSON text; without `indent`, compact."""
     @property
     def _response(self) -> ResponseInfo | None:
         """Metadata of the response; None on an inner record."""
@@ -72,7 +73,7 @@ class ResponseInfo:
         """HTTP status."""
     @property
     def headers(self) -> dict[str, str]:
-        """Headers by lower-case name; values of a repeated one are joined by a comma."""
+        """Headers by lower-case name; values of a repeated header are joined by commas."""
     @property
     def request_id(self) -> str | None:
         """The gateway's id of the request."""
@@ -95,7 +96,7 @@ class RawEvent:
         """Data, with its lines joined; None if there is none."""
     @property
     def id(self) -> str | None:
-        """The last id that the stream has sent."""
+        """The last id that the stream sent."""
     @property
     def retry(self) -> float | None:
         """Requested pause before a reconnection, in seconds."""
@@ -105,12 +106,12 @@ class RawEvent:
 
 @final
 class NotGiven:
-    """The class of NOT_GIVEN, the default of arguments that may be left out; None is sent as null."""
+    """The class of NOT_GIVEN, the default of optional arguments. None is sent as null."""
 
     def __bool__(self) -> bool: ...
 
 NOT_GIVEN: NotGiven
-"""Stands for an argument that is left out, which is not sent."""
+"""Stands for an omitted argument, which is not sent."""
 
 @final
 class Pending:
@@ -133,11 +134,11 @@ class Reply:
 
 @final
 class EngineStream:
-    """A streamed response. Who waits for it reads what arrives."""
+    """A streamed response. The thread or task that waits for it reads it."""
 
     def take(self, level: str) -> list[Any] | None:
         """All ready events of a level, the last one first; None once the stream is complete. Raises the error
-        that ended it.
+        that ended the stream.
 
         Levels: `events`, `raw_events`, `text`. The first call decides the level.
         """
@@ -170,12 +171,12 @@ class EngineClient:
     def with_options(self, options: dict[str, Any]) -> EngineClient:
         """A client with these options on top of this client's, on the same connections."""
     def noting(self, responses: list[ResponseInfo]) -> EngineClient:
-        """This client; the metadata of its responses is added to the list."""
+        """This client, adding the metadata of its responses to the list."""
     def options(self, secrets: bool) -> dict[str, Any]:
         """The options of this client's calls, in the form that `with_options` takes."""
     @property
     def key(self) -> str | None:
-        """The key, if the client keeps it."""
+        """The key, if the client has it as text."""
     @property
     def base_url(self) -> str:
         """Address of the gateway."""
@@ -269,8 +270,11 @@ class ReportValidator:
         """Largest document that is read."""
     def validate(self, document: bytes) -> _Verdict | None:
         """The verdict; nothing if the document is clean."""
-    def html(self, document: bytes, evidence: str | None, page: str | None) -> _Made: ...
+    def html(
+        self, document: bytes, evidence: str | None, page: str | None, protocols: bytes | None
+    ) -> _Made: ...
     def junit(self, document: bytes) -> _Made: ...
+    def sarif(self, document: bytes, path: str) -> _Made: ...
     def annotations(self, document: bytes) -> _Made: ...
     def canonical(self, document: bytes) -> _Made: ...
     def diff(self, old: bytes, new: bytes, thresholds: tuple[int, int], as_html: bool) -> _Made: ...
@@ -285,24 +289,24 @@ _Made: TypeAlias = tuple[str, None] | tuple[None, tuple[str, _Verdict | None]]
 """The result for a document, or a one-line reason why there is none, and the verdict."""
 
 SLOWER_PERCENT: int
-"""Slower is longer by more than this, in percent of the old time, and …"""
+"""Default of `slower_percent`, in percent of the old time."""
 
 SLOWER_MS: int
-"""… by more than this, in milliseconds, unless told otherwise."""
+"""Default of `slower_ms`, in milliseconds."""
 
 def is_blank_line(line: bytes) -> bool:
-    """Whether bytes are a line of a file with nothing in it: white space of JSON alone, and some."""
+    """Whether bytes are a blank line of a file: JSON whitespace only, and at least one byte."""
 
 @final
 class ReportPool:
-    """Threads that judge documents."""
+    """Threads that validate documents."""
 
     def __init__(self, validator: ReportValidator, threads: int, ordered: bool) -> None: ...
     def submit(self, document: bytes | None, path: str | None) -> bool:
-        """Hands a document over; whether there is room for another before a result is fetched."""
+        """Submits a document. Returns whether there is room for another before a result is fetched."""
     def fetch(self) -> tuple[int, _Verdict | None, str | None] | None:
-        """The next result: index, verdict, or why the document could not be read. Neither if it is
-        clean; nothing when no result is pending."""
+        """The next result: index, verdict, and why the document could not be read; neither if it is clean.
+        None if no result is pending."""
 
 @final
 class CheckRun:
@@ -312,16 +316,17 @@ class CheckRun:
     def next(self, wait_ms: int) -> tuple[bool, str | None]:
         """Whether the run continues, and the next event as JSON, if one arrives within this time."""
     def cancel(self) -> None: ...
-    def result(self) -> tuple[str, str, bool]:
-        """Report and evidence as JSON, and whether the run was cut short."""
+    def result(self) -> tuple[str, str, str | None, bool]:
+        """Report, evidence and additional checks as JSON, and whether the run was cut short."""
     def write_report(self, path: str) -> None: ...
+    def write_protocols(self, path: str) -> None: ...
     def write_evidence(self, folder: str) -> list[str]: ...
 
 __version__: str
 """The version of the package."""
 
 def register_operations(json: str) -> None:
-    """Adds operations of another API, which a generated package does when it is imported."""
+    """Adds operations of another API. A generated package calls this when it is imported."""
 
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""

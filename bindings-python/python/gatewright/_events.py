@@ -1,275 +1,44 @@
-"""What a streamed answer amounts to, event by event: texts so far, calls of tools, values of a type."""
+"""A streamed answer as it grows: what the readers of all protocols share."""
 
 from __future__ import annotations
 
 from gatewright._drive import drive, drive_async
-from gatewright._engine import Record
-from gatewright._json_prefix import JsonPrefix, value_of
-from gatewright._structured import parsed_completion, parsed_response
-from gatewright._view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Generic, Literal, TypeAlias, TypeVar
+    from typing import Any, Generic, TypeVar
 
     from typing_extensions import Self
 
-    from gatewright import types
     from gatewright._drive import Steps
     from gatewright._engine import ResponseInfo
-    from gatewright._parsed import ParsedChatCompletion, ParsedResponse, ResponseEvent
     from gatewright._streams import AsyncStream, Stream
     from gatewright._structured import Format
 
-    _Value = TypeVar("_Value")
     _Opened = TypeVar("_Opened", bound="Stream[Any] | SyncReader")
     _AsyncOpened = TypeVar("_AsyncOpened", bound="AsyncStream[Any] | AsyncReader")
 else:
     from gatewright._streams import Generic
 
-    _Value = _Opened = _AsyncOpened = None
+    _Opened = _AsyncOpened = None
 
 
-class _Event:
+class Event:
     """An event of a stream. Its members are named as in the official clients."""
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if name[0] != "_")
-        return f"{type(self).__name__}({shown})"
-
-
-class ChunkEvent(_Event):
-    """A chunk as it arrived; the events of what it brings follow."""
-
-    type: Literal["chunk"] = "chunk"
-
-    def __init__(self, chunk: types.ChatCompletionChunk) -> None:
-        self.chunk = chunk
-        """The chunk."""
-
-
-class _Growing(_Event):
-    """An event of a JSON text that grows."""
-
-    def __init__(self, text: str, cut: tuple[int, str]) -> None:
-        self._text = text
-        self._cut: tuple[int, str] | None = cut
-        self._read: Any = None
-
-    def _value(self) -> Any:
-        # Parsed on first access.
-        if self._cut is not None:
-            self._read = value_of(self._text, *self._cut)
-            self._cut = None
-        return self._read
-
-
-class ContentDeltaEvent(_Growing):
-    """New text."""
-
-    type: Literal["content.delta"] = "content.delta"
-
-    def __init__(self, index: int, delta: str, snapshot: str, cut: tuple[int, str]) -> None:
-        super().__init__(snapshot, cut)
-        self.index = index
-        """Index of the choice."""
-        self.delta = delta
-        """The new text."""
-        self.snapshot = snapshot
-        """The text so far."""
-
-    @property
-    def parsed(self) -> Any:
-        """The JSON so far, as plain dicts and lists, if a format was asked for and there is any. The text so
-        far is read when this is, once, and up to 1 MiB; above, it is None."""
-        return self._value()
-
-
-class ContentDoneEvent(_Event, Generic[_Value]):
-    """The text is complete."""
-
-    type: Literal["content.done"] = "content.done"
-
-    def __init__(self, index: int, content: str, parsed: _Value | None) -> None:
-        self.index = index
-        """Index of the choice."""
-        self.content = content
-        """The whole text."""
-        self.parsed = parsed
-        """Its value, if a format was asked for."""
-
-
-class RefusalDeltaEvent(_Event):
-    """New text of a refusal."""
-
-    type: Literal["refusal.delta"] = "refusal.delta"
-
-    def __init__(self, index: int, delta: str, snapshot: str) -> None:
-        self.index = index
-        """Index of the choice."""
-        self.delta = delta
-        """The new text."""
-        self.snapshot = snapshot
-        """The text so far."""
-
-
-class RefusalDoneEvent(_Event):
-    """The refusal is complete."""
-
-    type: Literal["refusal.done"] = "refusal.done"
-
-    def __init__(self, index: int, refusal: str) -> None:
-        self.index = index
-        """Index of the choice."""
-        self.refusal = refusal
-        """The whole text."""
-
-
-class ToolArgumentsDeltaEvent(_Growing):
-    """New text of the arguments of a tool call."""
-
-    type: Literal["tool_calls.function.arguments.delta"] = "tool_calls.function.arguments.delta"
-
-    def __init__(self, index: int, name: str, delta: str, arguments: str, cut: tuple[int, str]) -> None:
-        super().__init__(arguments, cut)
-        self.index = index
-        """Index of the call."""
-        self.name = name
-        """Name of the tool."""
-        self.arguments_delta = delta
-        """The new text."""
-        self.arguments = arguments
-        """The text so far."""
-
-    @property
-    def parsed_arguments(self) -> Any:
-        """The arguments so far, if there are any; as `ContentDeltaEvent.parsed`."""
-        return self._value()
-
-
-class ToolArgumentsDoneEvent(_Event):
-    """The arguments of a tool call are complete."""
-
-    type: Literal["tool_calls.function.arguments.done"] = "tool_calls.function.arguments.done"
-
-    def __init__(self, index: int, name: str, arguments: str) -> None:
-        self.index = index
-        """Index of the call."""
-        self.name = name
-        """Name of the tool."""
-        self.arguments = arguments
-        """The whole text."""
-        self.parsed_arguments = value_of(arguments, len(arguments), "")
-        """The arguments; None if they are no JSON."""
-
-
-if TYPE_CHECKING:
-    ChatEvent: TypeAlias = (
-        ChunkEvent
-        | ContentDeltaEvent
-        | ContentDoneEvent[_Value]
-        | RefusalDeltaEvent
-        | RefusalDoneEvent
-        | ToolArgumentsDeltaEvent
-        | ToolArgumentsDoneEvent
-    )
-
-
-class _ToolCall:
-    def __init__(self) -> None:
-        self.name = ""
-        self.arguments = ""
-        self.prefix = JsonPrefix()
-        self.is_function = True
-
-
-class _Choice:
-    """The state of one choice."""
-
-    def __init__(self) -> None:
-        self.content = ""
-        self.refusal = ""
-        self.prefix = JsonPrefix()
-        self.calls: dict[int, _ToolCall] = {}
-        self.open_call: int | None = None
-        self.is_text_done = False
-
-
-class ChatEvents:
-    """Makes events of chunks."""
-
-    def __init__(self, wanted: Format | None) -> None:
-        self._wanted = wanted
-        self._choices: dict[int, _Choice] = {}
-
-    def of(self, chunk: Any, events: list[Any]) -> None:
-        """Adds the events of a chunk. Raises ValueError where a text cannot become the requested value."""
-        events.append(ChunkEvent(chunk))
-        for choice in chunk.choices or []:
-            index = choice.index or 0
-            state = self._choices.setdefault(index, _Choice())
-            self._add(events, index, state, choice.delta)
-            if choice.finish_reason:
-                if self._wanted is not None and choice.finish_reason in ("length", "content_filter"):
-                    raise ValueError(choice.finish_reason)
-                self._finish(events, index, state)
-
-    def end(self, events: list[Any]) -> None:
-        """Adds the events that a stream without finish reasons has not had yet."""
-        for index, state in self._choices.items():
-            self._finish(events, index, state)
-
-    def _add(self, events: list[Any], index: int, state: _Choice, delta: Any) -> None:
-        if delta is None:
-            return
-        if delta.content:
-            state.content += delta.content
-            if self._wanted is not None:
-                state.prefix.feed(delta.content)
-            cut = state.prefix.cut()
-            events.append(ContentDeltaEvent(index, delta.content, state.content, cut))
-        if delta.refusal:
-            state.refusal += delta.refusal
-            events.append(RefusalDeltaEvent(index, delta.refusal, state.refusal))
-        for position, call in enumerate(delta.tool_calls or []):
-            at = position if call.index is None else call.index
-            if at != state.open_call:
-                self._finish(events, index, state, reads=False)
-                state.open_call = at
-            known = state.calls.setdefault(at, _ToolCall())
-            made = call.function
-            if made is None:
-                known.is_function = known.is_function and call.custom is None
-                continue
-            known.name = known.name or made.name or ""
-            new = made.arguments or ""
-            known.arguments += new
-            known.prefix.feed(new)
-            events.append(ToolArgumentsDeltaEvent(at, known.name, new, known.arguments, known.prefix.cut()))
-
-    def _finish(self, events: list[Any], index: int, state: _Choice, *, reads: bool = True) -> None:
-        """Ends what is open: the text before calls of tools, which is no value; a call before the next."""
-        if not state.is_text_done:
-            state.is_text_done = True
-            if state.content:
-                wanted = self._wanted if reads and not state.refusal else None
-                parsed = None if wanted is None else wanted.read(state.content)
-                events.append(ContentDoneEvent(index, state.content, parsed))
-            if state.refusal:
-                events.append(RefusalDoneEvent(index, state.refusal))
-        if state.open_call is not None:
-            call = state.calls[state.open_call]
-            if call.is_function:
-                events.append(ToolArgumentsDoneEvent(state.open_call, call.name, call.arguments))
-            state.open_call = None
+        # What is computed when it is read is shown, too.
+        computed = [name for name, value in vars(type(self)).items() if isinstance(value, property)]
+        names = [name for name in (*vars(self), *computed) if not name.startswith("_")]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 class _Reader:
-    """Reads a stream event by event, and gives each of them as one or more events of its own.
+    """Reads a stream and turns each event into one or more events of its own.
 
-    `_make` and `_final` differ by protocol; the rest of what differs, by client.
+    `_make` and `_final` depend on the protocol, the other methods on the client.
     """
 
     _stream: Any
@@ -288,8 +57,8 @@ class _Reader:
         return self._stream.response  # type: ignore[no-any-return]
 
     def _make(self, event: Any, made: list[Any]) -> None:
-        """Adds the events of an event; of None, those at the end. Raises ValueError after those before a text
-        that cannot become the requested value."""
+        """Adds the events of an event; for None, those at the end. If a text is not the requested value, adds
+        the events before it and raises ValueError."""
         raise NotImplementedError
 
     def _final(self) -> Steps[Any]:
@@ -320,11 +89,12 @@ class _Reader:
         return self._ready.pop()
 
     def _of_stream(self) -> Any:
-        """The next event of the stream, or what to await for it; None after the last."""
+        """The next event of the stream, or an awaitable for it; None after the last."""
         raise NotImplementedError
 
     def _rest(self) -> Steps[None]:
-        while (yield from self._next()) is not None:
+        # The whole answer may have been read already.
+        while self._stream._final is None and (yield from self._next()) is not None:
             pass
 
     def _over(self) -> Any:
@@ -393,139 +163,6 @@ class AsyncReader(_Reader):
         await self._over().close()
 
 
-class _ChatReader(_Reader):
-    """A reader of a chat completion."""
-
-    def __init__(self, stream: Any, wanted: Format | None) -> None:
-        super().__init__(stream, wanted)
-        self._chat = ChatEvents(wanted)
-
-    def _make(self, event: Any, made: list[Any]) -> None:
-        if event is None:
-            self._chat.end(made)
-        else:
-            self._chat.of(event, made)
-
-    def _final(self) -> Steps[Any]:
-        final = yield self._stream._get_final()
-        return final if self._wanted is None else parsed_completion(final, self._wanted)
-
-
-class ChatCompletionEvents(_ChatReader, SyncReader, Generic[_Value]):
-    """The events of a chat completion: `for event in stream`, once."""
-
-    if TYPE_CHECKING:
-
-        def __iter__(self) -> Iterator[ChatEvent[_Value]]: ...
-        def __next__(self) -> ChatEvent[_Value]: ...
-
-    def get_final_completion(self) -> ParsedChatCompletion[_Value]:
-        """Reads on to the end; returns the whole answer, with `parsed` in its messages if a format was asked
-        for.
-
-        Raises:
-            StructuredOutputError: A choice was cut off, or its text is no value of the type.
-        """
-        return drive(self._final())
-
-
-class AsyncChatCompletionEvents(_ChatReader, AsyncReader, Generic[_Value]):
-    """The events of a chat completion: `async for event in stream`, once."""
-
-    if TYPE_CHECKING:
-
-        def __aiter__(self) -> AsyncIterator[ChatEvent[_Value]]: ...
-        async def __anext__(self) -> ChatEvent[_Value]: ...
-
-    async def get_final_completion(self) -> ParsedChatCompletion[_Value]:
-        """As `ChatCompletionEvents.get_final_completion`."""
-        return await drive_async(self._final())
-
-
-class _TextDelta(View):
-    """New text of a response, with the text so far."""
-
-    __slots__ = ("_growing",)
-
-    def __init__(self, record: Record, snapshot: str, cut: tuple[int, str]) -> None:
-        super().__init__(record, snapshot=snapshot)
-        self._growing = _Growing(snapshot, cut)
-
-    @property
-    def parsed(self) -> Any:
-        """The JSON so far, if a format was asked for and there is any."""
-        return self._growing._value()
-
-
-class _ResponseTexts:
-    """Adds the texts so far to the events of a response."""
-
-    def __init__(self, wanted: Format | None) -> None:
-        self._wanted = wanted
-        self._texts: dict[tuple[Any, Any], tuple[str, JsonPrefix]] = {}
-
-    def of(self, event: Any) -> Any:
-        if event.get("type") != "response.output_text.delta":
-            return event
-        place = (event.output_index, event.content_index)
-        text, prefix = self._texts.get(place) or ("", JsonPrefix())
-        delta = event.delta or ""
-        text += delta
-        self._texts[place] = (text, prefix)
-        if self._wanted is not None:
-            prefix.feed(delta)
-        return _TextDelta(event, text, prefix.cut())
-
-
-class _ResponseReader(_Reader):
-    """A reader of a response."""
-
-    def __init__(self, stream: Any, wanted: Format | None) -> None:
-        super().__init__(stream, wanted)
-        self._texts = _ResponseTexts(wanted)
-
-    def _make(self, event: Any, made: list[Any]) -> None:
-        if event is not None:
-            made.append(self._texts.of(event))
-
-    def _final(self) -> Steps[Any]:
-        final = yield self._stream._get_final()
-        return final if self._wanted is None else parsed_response(final, self._wanted)
-
-
-class ResponseEvents(_ResponseReader, SyncReader, Generic[_Value]):
-    """The events of a response: `for event in stream`, once.
-
-    Events of new text have a `snapshot`, the text so far; with a format, also `parsed`, the JSON so far.
-    """
-
-    if TYPE_CHECKING:
-
-        def __iter__(self) -> Iterator[ResponseEvent]: ...
-        def __next__(self) -> ResponseEvent: ...
-
-    def get_final_response(self) -> ParsedResponse[_Value]:
-        """Reads on to the end; returns the whole answer, with `output_parsed` if a format was asked for.
-
-        Raises:
-            StructuredOutputError: It failed or was cut off, or its text is no value of the type.
-        """
-        return drive(self._final())
-
-
-class AsyncResponseEvents(_ResponseReader, AsyncReader, Generic[_Value]):
-    """The events of a response: `async for event in stream`, once. As `ResponseEvents`."""
-
-    if TYPE_CHECKING:
-
-        def __aiter__(self) -> AsyncIterator[ResponseEvent]: ...
-        async def __anext__(self) -> ResponseEvent: ...
-
-    async def get_final_response(self) -> ParsedResponse[_Value]:
-        """As `ResponseEvents.get_final_response`."""
-        return await drive_async(self._final())
-
-
 class _PlainReader(_Reader):
     """A reader of events as they arrive."""
 
@@ -538,11 +175,11 @@ class _PlainReader(_Reader):
 
 
 class PlainEvents(_PlainReader, SyncReader):
-    """The events of a message or of native content."""
+    """The events of a message or of a native stream."""
 
 
 class AsyncPlainEvents(_PlainReader, AsyncReader):
-    """The events of a message or of native content."""
+    """The events of a message or of a native stream."""
 
 
 class StreamManager(Generic[_Opened]):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Failure(Exception):
-    """What went wrong, and with which call."""
+    """What went wrong, and in which call."""
 
     kind: str = ""
     """Name of the kind of failure, as in the other languages."""
@@ -45,17 +45,17 @@ class Failure(Exception):
         self.status_code = status_code
         """HTTP status of the response, if there was one."""
         self.request_id = request_id
-        """The gateway's id of the request, to quote when asking its operator."""
+        """The gateway's id of the request, to quote to its operator."""
         self.code = code
         """Error code of the body: `model_not_found`."""
         self.param = param
-        """The field of the request that the gateway complained about."""
+        """The request field that caused the error."""
         self.type = type
         """Error type of the body: `invalid_request_error`."""
         self.retry_after = retry_after
-        """Seconds the gateway asked to wait."""
+        """Seconds to wait before the next attempt, as the gateway requested."""
         self.body = body
-        """The answer's body: parsed JSON, else text."""
+        """The response body: parsed JSON, or else text."""
         self.operation = operation
         """Id of the operation that failed: `create_chat_completion`."""
         self.attempts = attempts
@@ -64,19 +64,18 @@ class Failure(Exception):
         """The rules that the request breaks, if it was validated before sending: pointer, rule, message,
         section."""
         self.partial = partial
-        """For a failed stream: the events that arrived, merged into one document in the form of the response
-        that is not streamed: a `ChatCompletion`, `Response` or `GenerateContentResponse`. None if no event
-        arrived."""
+        """For a failed stream: the events that arrived, merged into one document in the form of a whole
+        response: a `ChatCompletion`, `Response` or `GenerateContentResponse`. None if no event arrived."""
         self.received = received
         """For a failed stream: how many events and bytes arrived."""
         self.response = response
         """The response that caused the error, if there was one: status, headers, request id,
         attempts."""
         self.answer = answer
-        """For an answer that is not what was asked for (`StructuredOutputError`), and for a loop of tool
-        calls (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`."""
+        """For an answer that is not a value of the requested type (`StructuredOutputError`), and for a tool
+        loop (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`."""
         self.messages = messages
-        """For a loop of tool calls: the conversation so far, including the last answer."""
+        """For a tool loop: the conversation so far, including the last answer."""
 
     @property
     def completion(self) -> Any:

@@ -1,4 +1,4 @@
-"""What a request takes as a file. The engine reads it once, when the call is made."""
+"""The forms in which a request takes a file. The engine reads it once, when the call is made."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ class _Readable(Protocol):
 _Content = bytes | bytearray | memoryview | os.PathLike[str] | _Readable
 
 FileArgument = _Content | tuple[str, _Content] | tuple[str, _Content, str | None]
-"""A path (`pathlib.Path`, not a text), bytes, a file object, or a tuple of a name, one of these and a
-media type.
-
-Without a name in a tuple, the file has that of the path or of the file object, and bytes that of the
-argument. A file is at most 512 MiB long.
+"""A path (`pathlib.Path`, not `str`), bytes, a file object, or a tuple of a name, one of these and a media
+type. Without a tuple, the name is that of the path or of the file object, or for bytes that of the argument.
+A file may have at most 512 MiB.
 """

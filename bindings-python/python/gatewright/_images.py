@@ -30,14 +30,14 @@ class Images(resources.Images):
     ) -> int:
         """Saves an image of a response's `data`; returns its size in bytes.
 
-        Decodes its `b64_json`, or streams its `url` to disk. The file appears whole or not at all: the data
-        goes to a temporary file, which is renamed at the end. A broken transfer is resumed once: at the same
-        place if the server can confirm that the file is unchanged, else from the start. The API key is not
-        sent. The format is not converted, whatever the extension of the path.
+        Decodes its `b64_json`, or streams its `url` to disk. The data goes to a temporary file, which is
+        renamed at the end, so the file is written completely or not at all. A broken transfer is retried
+        once: from where it broke off if the server confirms that the file is unchanged, else from the start.
+        The API key is not sent. The format is not converted, whatever the extension of the path.
 
         Args:
             image: One item of a response's `data`.
-            path: Where to. A symbolic link is followed.
+            path: The file to write. A symbolic link is followed.
             options: overwrite, max_bytes, timeout: see `gatewright.SaveOptions`.
 
         >>> import gatewright
@@ -50,7 +50,8 @@ class Images(resources.Images):
             FileError: A problem with the disk or with `path`; the cause is the system's error.
             InvalidRequestError: There is neither `b64_json` nor `url`.
             DecodeError: `b64_json` is not base64, or the file is longer than allowed.
-            APIStatusError: For example, the URL has expired: it is valid for one hour.
+            APIStatusError: The server refused the file, for example because its URL has expired, after an
+                hour.
             APIConnectionError: The transfer broke off twice.
         """
         return save(self._client, "image", image, path, dict(options))

@@ -1,4 +1,4 @@
-"""The beginning of a JSON document, closed: what a growing answer holds so far."""
+"""Closes the beginning of a JSON document, to parse a growing answer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_PREFIX = 1 << 20
-"""Characters of a document up to which its beginning is read; above, only the whole is."""
+"""Maximum number of characters of a document whose beginning is parsed; a longer one is parsed only as a
+whole."""
 MAX_PREFIX_DEPTH = 200
-"""Levels of a document up to which its beginning is read."""
+"""Maximum nesting of a document whose beginning is parsed."""
 
 _STRING = re.compile(r'[^"\\]*')
 _SCALAR = re.compile(r"[-+.0-9a-zA-Z]*")
@@ -20,10 +21,10 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class JsonPrefix:
-    """A document that grows. Each character is looked at once, however often the value is asked for.
+    """A growing document. Each character is read once, however often the value is requested.
 
-    An open text counts as far as it goes; a number, `true`, `false` and `null` count once what follows shows
-    that they are complete; a name without a value does not count.
+    An open string counts as far as it goes; a number, `true`, `false` and `null` count once the next
+    character shows that they are complete; a name without a value does not count.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class JsonPrefix:
         # How much of the document is complete but for its closers.
         self._complete = 0
         self._length = 0
-        # An escape that goes on in what comes next.
+        # An escape that continues in the next text.
         self._pending = ""
         self._broken = False
 
@@ -106,7 +107,7 @@ class JsonPrefix:
 
     @staticmethod
     def _escape_size(text: str, at: int) -> int | None:
-        """The size of an escape, of both halves of a pair; None if that is not known yet."""
+        """The size of an escape, or of both halves of a surrogate pair; None if it is not complete."""
         if text[at + 1 : at + 2] != "u":
             return 2
         if text[at + 2 : at + 4].lower() not in ("d8", "d9", "da", "db"):
@@ -127,7 +128,7 @@ class JsonPrefix:
         self._state = "after" if self._closers else "end"
 
     def cut(self) -> tuple[int, str]:
-        """How much of the text to take, and what closes it; nothing if there is no value."""
+        """How much of the text to take, and the text that closes it; (0, "") if there is no value."""
         if self._broken:
             return 0, ""
         closers = "".join(reversed(self._closers))
@@ -137,7 +138,7 @@ class JsonPrefix:
 
 
 def value_of(text: str, end: int, tail: str) -> Any:
-    """The value of a text that is cut and closed; None if it is none."""
+    """The value of a text after it was cut and closed; None if it has no value."""
     if end == 0 and not tail:
         return None
     try:

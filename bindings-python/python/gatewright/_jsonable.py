@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def to_jsonable(value: Any) -> Any:
-    """A value of this package, or made by it, as plain dicts and lists: the `default` of `json.dumps`.
+    """Converts a value of this package to plain dicts and lists, as the `default` of `json.dumps`.
 
     Takes records, answers of `parse`, pydantic models and dataclasses.
 

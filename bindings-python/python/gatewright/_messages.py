@@ -4,11 +4,10 @@ methods."""
 from __future__ import annotations
 
 from gatewright.generated import resources
-from gatewright.generated.streams import AsyncMessageStream, MessageStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar, overload
 
     from typing_extensions import Unpack
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from gatewright import types
     from gatewright._drive import Steps
     from gatewright._events import AsyncStreamManager, StreamManager
+    from gatewright._message_events import AsyncMessageEvents, MessageEvents
     from gatewright._parsed import ParsedAnswer
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
@@ -26,42 +26,6 @@ if TYPE_CHECKING:
     )
 
     _Value = TypeVar("_Value")
-
-
-class MessageEvents(MessageStream):
-    """The events of a message: `for event in stream`, or `stream.text_stream`."""
-
-    @property
-    def text_stream(self) -> Iterator[str]:
-        """The new text of all text blocks, in place of the events."""
-        return self.text()
-
-    def get_final_text(self) -> str:
-        """Reads on to the end; returns the text of all text blocks."""
-        return _text(self.get_final_message())
-
-    def until_done(self) -> MessageEvents:
-        """Reads to the end; discards the events."""
-        self.get_final_message()
-        return self
-
-
-class AsyncMessageEvents(AsyncMessageStream):
-    """The events of a message: `async for event in stream`, or `stream.text_stream`."""
-
-    @property
-    def text_stream(self) -> AsyncIterator[str]:
-        """The new text of all text blocks, in place of the events."""
-        return self.text()
-
-    async def get_final_text(self) -> str:
-        """Reads on to the end; returns the text of all text blocks."""
-        return _text(await self.get_final_message())
-
-    async def until_done(self) -> AsyncMessageEvents:
-        """Reads to the end; discards the events."""
-        await self.get_final_message()
-        return self
 
 
 class Messages(resources.Messages):
@@ -84,13 +48,14 @@ class Messages(resources.Messages):
         """Creates a message whose text is a value of a type: `parsed_output`.
 
         The type's JSON Schema is sent in its strict form: every property is required, and no other is
-        allowed. `parsed_output` is None if the model refused (`stop_reason` says so) or called tools instead.
+        allowed. `parsed_output` is None if the model refused (`stop_reason` is `refusal`) or called tools
+        instead.
 
         Args:
-            output_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2 knows;
-                or a JSON Schema as a dict, for plain dicts and lists.
-            arguments: As of `create`, without `stream`. `output_config` may have members other than
-                `format`.
+            output_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2
+                supports; or a JSON Schema as a dict, which yields plain dicts and lists.
+            arguments: The arguments of `create`, without `stream`. `output_config` may have members other
+                than `format`.
 
         >>> import gatewright
         >>> from dataclasses import dataclass
@@ -109,7 +74,7 @@ class Messages(resources.Messages):
         'City'
 
         Raises:
-            StructuredOutputError: The answer was cut off, or is no value of the type. The error holds it.
+            StructuredOutputError: The answer was cut off, or is not a value of the type. The error holds it.
             ConfigurationError: pydantic is missing, or cannot describe the type.
         """
         from gatewright._structured import format_of, parsed_answer
@@ -127,21 +92,21 @@ class Messages(resources.Messages):
         on_event: Callable[[types.MessageStreamEvent], object] | None = None,
         **arguments: Unpack[MessagesRunToolsArguments],
     ) -> ToolRun[types.Message]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
-        Name, description and schema of a function come from its docstring and its type hints, which pydantic
-        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
-        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
-        one after the other, in the calling thread; their results are one turn of the user.
+        A function's name, docstring and type hints become its name, description and schema (this needs
+        pydantic 2); a `gatewright.Tool` overrides them. The model gets what a function returns as text or as
+        JSON, and an exception, or arguments that don't fit, as `error: …`. The calls of a round run one after
+        the other, in the calling thread; their results form one user turn.
 
         Args:
             tools: The functions, or `gatewright.Tool`s.
-            max_rounds: How often the model may call tools, one or more at a time.
-            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            max_rounds: Maximum number of rounds in which the model calls tools, one or more at a time.
+            raise_errors: Whether an exception in a function, or arguments that don't fit, end the loop.
             on_message: Called with each turn that is added: the model's, and the results.
             on_event: If given, each answer is streamed, and this is called with its events.
-            arguments: As of `create`, without `stream`. A `tool_choice` that forces a call applies to the
-                first round only.
+            arguments: The arguments of `create`, without `stream`. A `tool_choice` that forces a call applies
+                to the first round only.
 
         >>> import gatewright
         >>> def weather(place: str) -> str:
@@ -159,8 +124,8 @@ class Messages(resources.Messages):
         (['user', 'assistant', 'user', 'assistant'], True)
 
         Raises:
-            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
-                `messages`.
+            ToolLoopError: There were more than `max_rounds` rounds, or an answer was cut off in its calls.
+                The error has the `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
         from gatewright._tool_loops import MessageLoop, run
@@ -169,11 +134,17 @@ class Messages(resources.Messages):
         return run(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
 
     def stream(self, **arguments: Unpack[MessagesStreamArguments]) -> StreamManager[MessageEvents]:
-        """Opens a stream for a `with` block: its events, `text_stream`, `get_final_message()` and
-        `get_final_text()`.
+        """Opens a stream of events for a `with` block; each event includes the message so far.
+
+        The events are those of the protocol, and after a piece of a block, by `type`: `text` (`text`,
+        `snapshot`), `thinking` (`thinking`, `snapshot`), `input_json` (`partial_json`, `snapshot`, which is the
+        input so far as plain dicts and lists), `citation` (`citation`, `snapshot`) or `signature`
+        (`signature`). `content_block_stop` has the whole `content_block`, `message_stop` the whole `message`.
+        In place of the events, `text_stream` yields the new text. `current_message_snapshot` is the message so
+        far; `get_final_message()` and `get_final_text()` read to the end.
 
         Args:
-            arguments: As of `create`, without `stream`.
+            arguments: The arguments of `create`, without `stream`.
 
         >>> import gatewright
         >>> client = gatewright.Client()
@@ -182,18 +153,20 @@ class Messages(resources.Messages):
         ...     max_tokens=64,
         ...     messages=[{"role": "user", "content": "Reply with exactly: one two"}],
         ... ) as stream:
-        ...     pieces = list(stream.text_stream)
-        ...     message = stream.get_final_message()
-        >>> "".join(pieces), message.role, stream.get_final_text()
-        ('one two', 'assistant', 'one two')
+        ...     for event in stream:
+        ...         if event.type == "text":
+        ...             text = event.snapshot
+        >>> text, event.type, event.message.role, stream.get_final_text()
+        ('one two', 'message_stop', 'assistant', 'one two')
         """
         from gatewright._events import StreamManager
+        from gatewright._message_events import MessageEvents
 
         given: Any = {**arguments, "stream": True}
 
         # Named as callers know it: errors about an argument name this function.
         def stream() -> Steps[MessageEvents]:
-            return MessageEvents((yield self.create(**given))._engine)
+            return MessageEvents((yield self.create(**given)))
 
         return StreamManager(stream)
 
@@ -247,10 +220,10 @@ class AsyncMessages(resources.AsyncMessages):
         on_event: Callable[[types.MessageStreamEvent], object] | None = None,
         **arguments: Unpack[MessagesRunToolsArguments],
     ) -> ToolRun[types.Message]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
         As `Messages.run_tools`, but the calls of a round run at the same time: coroutine functions as
-        tasks, plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        tasks, plain functions in threads. Cancelling the caller cancels them. `on_message` and
         `on_event` may be coroutine functions.
 
         >>> import asyncio, gatewright
@@ -290,17 +263,14 @@ class AsyncMessages(resources.AsyncMessages):
         'one two'
         """
         from gatewright._events import AsyncStreamManager
+        from gatewright._message_events import AsyncMessageEvents
 
         given: Any = {**arguments, "stream": True}
 
         def stream() -> Steps[AsyncMessageEvents]:
-            return AsyncMessageEvents((yield self.create(**given))._engine)
+            return AsyncMessageEvents((yield self.create(**given)))
 
         return AsyncStreamManager(stream)
-
-
-def _text(message: Any) -> str:
-    return "".join(block.text or "" for block in message.content if block.get("type") == "text")
 
 
 def _asking(wanted: Format, arguments: dict[str, Any]) -> Any:

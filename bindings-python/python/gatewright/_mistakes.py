@@ -1,11 +1,9 @@
-"""Suggestions for callers whose arguments are refused. Imported with the first such mistake."""
+"""Suggestions for callers whose arguments are rejected. Imported at the first such mistake."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-
-from gatewright.generated.errors import ConfigurationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_COMPARED_NAME = 64
-"""Characters of a name up to which similar names are looked for."""
+"""Maximum number of characters of a name for which similar names are searched."""
 
 CALL_OPTIONS = (
     "timeout",
@@ -32,10 +30,11 @@ CALL_OPTIONS = (
 
 def refused(method: str, name: str, known: Iterable[str]) -> TypeError:
     """The error about an argument that a method does not have."""
-    return TypeError(f"{method}() has no argument {name!r}{_hint(name, known)}")
+    return TypeError(f"{method}() has no argument {name!r}{hint(name, known)}")
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
+def hint(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'NAME'?`, or nothing."""
     if len(name) > MAX_COMPARED_NAME:
         return ""
     near = difflib.get_close_matches(name, list(known), n=1)
@@ -49,7 +48,8 @@ def mended(
     body: dict[str, Any] | None,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """The options of a call that was refused, in a form that is not. Raises the error, or a better one."""
+    """The options of a call that was rejected, in a form that is accepted. Raises the error, or a more
+    helpful one, if there is none."""
     known = [*CALL_OPTIONS, *(name for part in (*parameters, body) for name in part or ())]
     for name in options:
         if name not in CALL_OPTIONS:
@@ -61,7 +61,7 @@ def mended(
 
 
 def _method_of(client: object) -> tuple[str, list[str]]:
-    """The method of a resource that was called, as callers write it, and its arguments."""
+    """The called method of a resource, as callers write it, and its arguments."""
     found: tuple[str, list[str]] = ("call", [])
     frame = sys._getframe(1)
     while frame is not None:
@@ -83,10 +83,10 @@ def is_timeout(value: object) -> bool:
 
 
 def with_timeouts(options: Mapping[str, Any], *, of_call: bool) -> dict[str, Any]:
-    """Options with a value like `httpx.Timeout` as the options that mean the same.
+    """Replaces a value like `httpx.Timeout` by the equivalent options.
 
-    It limits no call as a whole: `read` is the time until the headers and between bytes; `connect` and `pool`
-    are those of a client. There is nothing like `write`.
+    Such a value doesn't limit a call as a whole: `read` limits the time until the headers and between bytes;
+    `connect` and `pool` are options of a client. `write` has no equivalent.
     """
     limits: Any = options["timeout"]
 
@@ -99,33 +99,3 @@ def with_timeouts(options: Mapping[str, Any], *, of_call: bool) -> dict[str, Any
         as_options |= {"connect_timeout": seconds(limits.connect), "pool_timeout": seconds(limits.pool)}
     given = {name: value for name, value in options.items() if value is not None}
     return {**as_options, **given, "timeout": as_options["timeout"]}
-
-
-# What other SDKs have and this client does not.
-_MISSING = {
-    "audio": "speech and transcriptions",
-    "completions": "text completions beside client.chat.completions",
-    "files": "files",
-    "uploads": "uploads",
-    "batches": "batches",
-    "fine_tuning": "fine-tuning",
-    "vector_stores": "vector stores",
-    "realtime": "realtime sessions",
-    "conversations": "conversations beside previous_response_id of responses",
-    "containers": "containers",
-    "evals": "evaluations",
-    "beta": "beta operations",
-}
-
-
-class MissingOperationError(ConfigurationError, AttributeError):
-    """The client has no such operation; for `hasattr`, it is an AttributeError."""
-
-
-def missing(client: object, name: str) -> AttributeError:
-    """The error about an attribute that a client does not have."""
-    if name in _MISSING:
-        way = "call this API of your provider with its own SDK"
-        return MissingOperationError(f"client.{name}: Gatewright has no {_MISSING[name]} yet; {way}")
-    known = [] if name.startswith("_") else [one for one in dir(client) if not one.startswith("_")]
-    return AttributeError(f"{type(client).__name__} has no attribute {name!r}{_hint(name, known)}")

@@ -1,4 +1,5 @@
-"""client.native: values of a type, tool loops, and pages that go on, in addition to the generated methods."""
+"""client.native: values of a type, tool loops, and lists that continue, in addition to the generated
+methods."""
 
 from __future__ import annotations
 
@@ -89,11 +90,11 @@ class Native(resources.Native):
         functions instead.
 
         Args:
-            model: As of `generate_content`.
-            response_schema: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2 knows;
-                or a JSON Schema as a dict, for plain dicts and lists.
-            arguments: As of `generate_content`. `generationConfig` may have members other than those of the
-                format.
+            model: The model's id.
+            response_schema: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2
+                supports; or a JSON Schema as a dict, which yields plain dicts and lists.
+            arguments: The arguments of `generate_content`. `generationConfig` may have members other than
+                those of the format.
 
         >>> import gatewright
         >>> from dataclasses import dataclass
@@ -109,7 +110,7 @@ class Native(resources.Native):
         'City'
 
         Raises:
-            StructuredOutputError: The answer was cut off or blocked, or is no value of the type. The error
+            StructuredOutputError: The answer was cut off or blocked, or is not a value of the type. The error
                 holds it.
             ConfigurationError: pydantic is missing, or cannot describe the type.
         """
@@ -129,22 +130,22 @@ class Native(resources.Native):
         on_event: Callable[[types.GenerateContentResponse], object] | None = None,
         **arguments: Unpack[NativeRunToolsArguments],
     ) -> ToolRun[types.GenerateContentResponse]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
-        Name, description and schema of a function come from its docstring and its type hints, which pydantic
-        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
-        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
-        one after the other, in the calling thread; their results are one content of the user.
+        A function's name, docstring and type hints become its name, description and schema (this needs
+        pydantic 2); a `gatewright.Tool` overrides them. The model gets what a function returns as text or as
+        JSON, and an exception, or arguments that don't fit, as `error: …`. The calls of a round run one after
+        the other, in the calling thread; their results form one user content.
 
         Args:
-            model: As of `generate_content`.
+            model: The model's id.
             tools: The functions, or `gatewright.Tool`s.
-            max_rounds: How often the model may call tools, one or more at a time.
-            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            max_rounds: Maximum number of rounds in which the model calls tools, one or more at a time.
+            raise_errors: Whether an exception in a function, or arguments that don't fit, end the loop.
             on_message: Called with each content that is added: the model's, and the results.
             on_event: If given, each answer is streamed, and this is called with its events.
-            arguments: As of `generate_content`. A `functionCallingConfig` that forces a call applies to the
-                first round only.
+            arguments: The arguments of `generate_content`. A `functionCallingConfig` that forces a call
+                applies to the first round only.
 
         >>> import gatewright
         >>> def weather(place: str) -> str:
@@ -161,8 +162,8 @@ class Native(resources.Native):
         (1, 4)
 
         Raises:
-            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
-                `messages`.
+            ToolLoopError: There were more than `max_rounds` rounds, or an answer was cut off in its calls.
+                The error has the `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
         from gatewright._tool_loops import ContentLoop, run
@@ -225,10 +226,10 @@ class AsyncNative(resources.AsyncNative):
         on_event: Callable[[types.GenerateContentResponse], object] | None = None,
         **arguments: Unpack[NativeRunToolsArguments],
     ) -> ToolRun[types.GenerateContentResponse]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
         As `Native.run_tools`, but the calls of a round run at the same time: coroutine functions as
-        tasks, plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        tasks, plain functions in threads. Cancelling the caller cancels them. `on_message` and
         `on_event` may be coroutine functions.
 
         >>> import asyncio, gatewright
@@ -256,7 +257,7 @@ class AsyncNative(resources.AsyncNative):
 
 
 def _following(method: Callable[..., Any], parameters: dict[str, Any]) -> Any:
-    """What fetches the page of a token."""
+    """Fetches the page of a token."""
     return lambda token: method(**{**parameters, "pageToken": token})
 
 

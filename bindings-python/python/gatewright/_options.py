@@ -13,8 +13,8 @@ __all__ = ["CallOptions", "SaveOptions", "WaitOptions", "without_secrets"]
 
 
 def without_secrets(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a client without headers and query parameters that are secret by their name (the names that
-    the log redacts), and without user and password of a proxy."""
+    """Options of a client without the headers and query parameters that have a secret name (those that the
+    log redacts), and without a proxy's user and password."""
     clean = dict(options)
     for name in PAIRS:
         pairs = clean.get(name)

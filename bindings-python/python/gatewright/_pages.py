@@ -1,4 +1,4 @@
-"""Pages of lists that go on with the next page."""
+"""Pages of lists that continue with the next page."""
 
 from __future__ import annotations
 
@@ -38,42 +38,62 @@ class _Page(View):
         return self._record.__reduce__()  # type: ignore[return-value]
 
     def _end(self) -> str | None:
-        """What the next page begins after: its token, or the last item of this one."""
+        """Where the next page begins: its token, or the last item of this one."""
         return self.get("nextPageToken") or self.get("last_id")
 
     def _next(self) -> Any:
-        """What fetches the next page; None after the last."""
+        """A function that fetches the next page; None after the last."""
         end = self._end()
         if self._fetch is None or end is None or not (self.get("nextPageToken") or self.get("has_more")):
             return None
         return self._fetch(end)
-
-    def _follows(self, before: _Page) -> None:
-        end = before._end()
-        if self._end() == end:
-            raise DecodeError(f"the page after {end!r} ends in the same place again")
 
     def _elements(self) -> Any:
         """The elements of this page."""
         return iter(self._record)
 
 
+class _CycleDetector:
+    """Notices a list that leads back to an earlier page.
+
+    It compares each end of a page with a single earlier one (Brent's algorithm), so that the memory it needs
+    doesn't grow with the list.
+    """
+
+    def __init__(self) -> None:
+        self._earlier: str | None = None
+        self._steps = 0
+        self._stride = 0
+
+    def check(self, page: _Page) -> None:
+        """Raises DecodeError if an earlier page ended in the same place."""
+        end = page._end()
+        if end is None:
+            return
+        if end == self._earlier:
+            raise DecodeError(f"the list leads back to an earlier page: {end!r}")
+        if self._steps == self._stride:
+            self._earlier, self._stride, self._steps = end, max(2 * self._stride, 1), 0
+        self._steps += 1
+
+
 class Page(_Page):
-    """A page whose iteration goes on with the items of the next pages."""
+    """A page whose iteration continues with the items of the next pages."""
 
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
-        page = self
+        page, cycle = self, _CycleDetector()
+        cycle.check(page)
         yield from page._elements()
         while (following := page._next()) is not None:
-            following._follows(page)
             page = following
+            cycle.check(page)
             yield from page._elements()
 
 
 class AsyncPage(_Page):
-    """A page whose asynchronous iteration goes on with the items of the next pages."""
+    """A page whose asynchronous iteration continues with the items of the next pages."""
 
     __slots__ = ()
 
@@ -81,12 +101,12 @@ class AsyncPage(_Page):
         return self._elements()  # type: ignore[no-any-return]
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        page = self
+        page, cycle = self, _CycleDetector()
+        cycle.check(page)
         for item in page._elements():
             yield item
         while (fetching := page._next()) is not None:
-            following = await fetching
-            following._follows(page)
-            page = following
+            page = await fetching
+            cycle.check(page)
             for item in page._elements():
                 yield item

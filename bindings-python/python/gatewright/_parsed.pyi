@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from gatewright import types
-from gatewright.generated.arguments import ResponsesStreamOtherEvent
+from gatewright._message_events import CitationEvent, InputJsonEvent, SignatureEvent, TextEvent, ThinkingEvent
+from gatewright.generated.arguments import MessagesStreamOtherEvent, ResponsesStreamOtherEvent
 
 _Value = TypeVar("_Value")
 
@@ -13,7 +14,7 @@ class ParsedMessage(types.ChatCompletionMessage, Generic[_Value]):
 
     @property
     def parsed(self) -> _Value | None:
-        """The value; None beside a refusal and beside tool calls."""
+        """The value; None if the model refused or called tools."""
 
 class ParsedChoice(types.ChatChoice, Generic[_Value]):
     """One choice, whose message has a value."""
@@ -23,9 +24,9 @@ class ParsedChoice(types.ChatChoice, Generic[_Value]):
         """The assistant's message."""
 
 class ParsedChatCompletion(types.ChatCompletion, Generic[_Value]):
-    """A `ChatCompletion` whose `choices[i].message.parsed` is a value of the type that was asked for.
+    """A `ChatCompletion` whose `choices[i].message.parsed` is a value of the requested type.
 
-    It is what `client.chat.completions.parse` returns. As a mapping, and in JSON, it is the plain completion.
+    Returned by `client.chat.completions.parse`. As a mapping, and in JSON, it is the plain completion.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -43,9 +44,9 @@ class ParsedChatCompletion(types.ChatCompletion, Generic[_Value]):
         """The choices, one per n."""
 
 class ParsedResponse(types.Response, Generic[_Value]):
-    """A `Response` whose `output_parsed` is a value of the type that was asked for.
+    """A `Response` whose `output_parsed` is a value of the requested type.
 
-    It is what `client.responses.parse` returns. As a mapping, and in JSON, it is the plain response.
+    Returned by `client.responses.parse`. As a mapping, and in JSON, it is the plain response.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -63,9 +64,9 @@ class ParsedResponse(types.Response, Generic[_Value]):
         """Why the model declined."""
 
 class ParsedAnswer(types.Message, Generic[_Value]):
-    """A `Message` whose `parsed_output` is a value of the type that was asked for.
+    """A `Message` whose `parsed_output` is a value of the requested type.
 
-    It is what `client.messages.parse` returns. As a mapping, and in JSON, it is the plain message.
+    Returned by `client.messages.parse`. As a mapping, and in JSON, it is the plain message.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -83,9 +84,9 @@ class ParsedAnswer(types.Message, Generic[_Value]):
         """The value; None if the model refused, or called tools instead."""
 
 class ParsedContent(types.GenerateContentResponse, Generic[_Value]):
-    """A `GenerateContentResponse` whose `parsed` is a value of the type that was asked for.
+    """A `GenerateContentResponse` whose `parsed` is a value of the requested type.
 
-    It is what `client.native.parse` returns. As a mapping, and in JSON, it is the plain response.
+    Returned by `client.native.parse`. As a mapping, and in JSON, it is the plain response.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -109,19 +110,53 @@ class TextDeltaEvent(types.ResponseTextDeltaEvent):
         """The text so far."""
     @property
     def parsed(self) -> Any:
-        """The JSON so far, as plain dicts and lists, if a format was asked for and there is any."""
+        """The JSON so far, as plain dicts and lists; None if the request has no format or no value has
+        begun."""
 
-ResponseEvent: TypeAlias = TextDeltaEvent | ResponsesStreamOtherEvent
+class ArgumentsDeltaEvent(types.ResponseFunctionCallArgumentsDeltaEvent):
+    """New text of the arguments of a call."""
+
+    @property
+    def snapshot(self) -> str:
+        """The text so far."""
+
+ResponseEvent: TypeAlias = TextDeltaEvent | ArgumentsDeltaEvent | ResponsesStreamOtherEvent
 """An event of a response."""
+
+class BlockStopEvent(types.MessageBlockStopEvent):
+    """A block of a message is complete."""
+
+    @property
+    def content_block(self) -> types.MessageBlock:
+        """The whole block."""
+
+class StopEvent(types.MessageStopEvent):
+    """The message is complete."""
+
+    @property
+    def message(self) -> types.Message:
+        """The whole message."""
+
+MessageEvent: TypeAlias = (
+    TextEvent
+    | ThinkingEvent
+    | SignatureEvent
+    | InputJsonEvent
+    | CitationEvent
+    | BlockStopEvent
+    | StopEvent
+    | MessagesStreamOtherEvent
+)
+"""An event of a message."""
 
 class AsyncResponseItemList(types.ResponseItemList):
     """A page of the items that a response was generated from."""
 
     def __aiter__(self) -> AsyncIterator[types.ResponseItem]:
-        """The items of this page and the next ones, which are fetched as they are needed."""
+        """The items of this page and of the next ones, which are fetched when they are needed."""
 
 class AsyncNativeModelList(types.NativeModelList):
     """A page of the native model list."""
 
     def __aiter__(self) -> AsyncIterator[types.NativeModel]:
-        """The models of this page and the next ones, which are fetched as they are needed."""
+        """The models of this page and of the next ones, which are fetched when they are needed."""

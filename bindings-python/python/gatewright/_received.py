@@ -7,6 +7,6 @@ class Received(NamedTuple):
     """How much of a stream had arrived."""
 
     events: int
-    """Events that were handed over; heartbeats and terminators do not count."""
+    """Events that were delivered; heartbeats and terminators do not count."""
     bytes: int
     """Bytes of the body, after decompression."""

@@ -9,10 +9,25 @@ from gatewright.generated import resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gatewright._images import AsyncImages, Images
     from gatewright._native import AsyncNative, Native
     from gatewright._videos import AsyncVideos, Videos
     from gatewright.webhooks import Webhooks
+
+
+def _explain(self: object, name: str) -> Any:
+    from gatewright._missing import missing
+
+    # The docstring of a resource is its place: client.chat.completions.
+    place = (type(self).__doc__ or "").removesuffix(".")
+    raise missing(self, place, name)
+
+
+for _kind in vars(resources).values():
+    if "_client" in getattr(_kind, "__slots__", ()):
+        _kind.__getattr__ = _explain
 
 
 class _Webhooks:

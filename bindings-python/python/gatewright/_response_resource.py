@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from gatewright import types
     from gatewright._drive import Steps
     from gatewright._engine import NotGiven
-    from gatewright._events import AsyncResponseEvents, AsyncStreamManager, ResponseEvents, StreamManager
+    from gatewright._events import AsyncStreamManager, StreamManager
     from gatewright._parsed import AsyncResponseItemList, ParsedResponse, ResponseEvent
+    from gatewright._response_events import AsyncResponseEvents, ResponseEvents
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
     from gatewright.generated.arguments import (
@@ -99,12 +100,13 @@ class Responses(resources.Responses):
         """Creates a response whose text is a value of a type: `output_parsed`.
 
         The type's JSON Schema is sent with `strict`: every property is required, no other is allowed.
-        `output_parsed` is None if the model refused (`refusal` says why) or called tools instead.
+        `output_parsed` is None if the model refused (`refusal` has the reason) or called tools instead.
 
         Args:
-            text_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2 knows;
-                or a JSON Schema as a dict, for plain dicts and lists.
-            arguments: As of `create`, without `stream`. `text` may have members other than `format`.
+            text_format: A pydantic model, a dataclass, a TypedDict or another type that pydantic 2 supports;
+                or a JSON Schema as a dict, which yields plain dicts and lists.
+            arguments: The arguments of `create`, without `stream`. `text` may have members other than
+                `format`.
 
         >>> import gatewright
         >>> from dataclasses import dataclass
@@ -120,8 +122,8 @@ class Responses(resources.Responses):
         'City'
 
         Raises:
-            StructuredOutputError: The answer failed, was cut off, or is no value of the type. The error has
-                all of it.
+            StructuredOutputError: The answer failed, was cut off, or is not a value of the type. The error
+                holds it.
             ConfigurationError: pydantic is missing, or cannot describe the type.
         """
         from gatewright._structured import format_of, parsed_response
@@ -139,21 +141,21 @@ class Responses(resources.Responses):
         on_event: Callable[[ResponseEvent], object] | None = None,
         **arguments: Unpack[ResponsesRunToolsArguments],
     ) -> ToolRun[types.Response]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
-        Name, description and schema of a function come from its docstring and its type hints, which pydantic
-        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
-        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
-        one after the other, in the calling thread.
+        A function's name, docstring and type hints become its name, description and schema (this needs
+        pydantic 2); a `gatewright.Tool` overrides them. The model gets what a function returns as text or as
+        JSON, and an exception, or arguments that don't fit, as `error: …`. The calls of a round run one after
+        the other, in the calling thread.
 
         Args:
             tools: The functions, or `gatewright.Tool`s.
-            max_rounds: How often the model may call tools, one or more at a time.
-            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            max_rounds: Maximum number of rounds in which the model calls tools, one or more at a time.
+            raise_errors: Whether an exception in a function, or arguments that don't fit, end the loop.
             on_message: Called with each item that is added: the model's, and the results.
             on_event: If given, each answer is streamed, and this is called with its events; see `stream`.
-            arguments: As of `create`, without `stream`. A `tool_choice` that forces a call applies to the
-                first round only.
+            arguments: The arguments of `create`, without `stream`. A `tool_choice` that forces a call applies
+                to the first round only.
 
         >>> import gatewright
         >>> def weather(place: str) -> str:
@@ -167,8 +169,8 @@ class Responses(resources.Responses):
         (1, True)
 
         Raises:
-            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
-                `messages`.
+            ToolLoopError: There were more than `max_rounds` rounds, or an answer was cut off in its calls.
+                The error has the `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
         from gatewright._tool_loops import ResponseLoop, run
@@ -194,12 +196,13 @@ class Responses(resources.Responses):
         """Opens a stream for a `with` block: the events of the protocol, and `get_final_response()`.
 
         Events of new text (`response.output_text.delta`) also have `snapshot`, the text so far, and `parsed`,
-        the JSON so far as plain dicts and lists, if a format is asked for. `get_final_response()` reads on to
-        the end, and returns what `parse` returns.
+        the JSON so far as plain dicts and lists, if the request has a format. Those of new arguments of a call
+        (`response.function_call_arguments.delta`) have `snapshot`, too. `get_final_response()` reads to the
+        end, and returns the same as `parse`.
 
         Args:
-            text_format: As of `parse`, or left out.
-            arguments: As of `create`.
+            text_format: As in `parse`; optional.
+            arguments: The arguments of `create`.
 
         >>> import gatewright
         >>> client = gatewright.Client()
@@ -212,10 +215,11 @@ class Responses(resources.Responses):
         ('one two', 'one two')
 
         Raises:
-            StructuredOutputError: The answer failed, was cut off, or is no value of the type; raised by
+            StructuredOutputError: The answer failed, was cut off, or is not a value of the type; raised by
                 `get_final_response()`.
         """
-        from gatewright._events import ResponseEvents, StreamManager
+        from gatewright._events import StreamManager
+        from gatewright._response_events import ResponseEvents
 
         given, wanted = _streamed(text_format, arguments)
 
@@ -284,10 +288,10 @@ class AsyncResponses(resources.AsyncResponses):
         on_event: Callable[[ResponseEvent], object] | None = None,
         **arguments: Unpack[ResponsesRunToolsArguments],
     ) -> ToolRun[types.Response]:
-        """Asks a model that may call functions, until it answers without calling one.
+        """Calls a model repeatedly, and the functions that it requests, until it answers without a call.
 
         As `Responses.run_tools`, but the calls of a round run at the same time: coroutine functions as tasks,
-        plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        plain functions in threads. Cancelling the caller cancels them. `on_message` and
         `on_event` may be coroutine functions.
 
         >>> import asyncio, gatewright
@@ -333,7 +337,8 @@ class AsyncResponses(resources.AsyncResponses):
         >>> asyncio.run(ask())
         'completed'
         """
-        from gatewright._events import AsyncResponseEvents, AsyncStreamManager
+        from gatewright._events import AsyncStreamManager
+        from gatewright._response_events import AsyncResponseEvents
 
         given, wanted = _streamed(text_format, arguments)
 
@@ -345,7 +350,7 @@ class AsyncResponses(resources.AsyncResponses):
 
 
 def _following(method: Callable[..., Any], response_id: str, parameters: dict[str, Any]) -> Any:
-    """What fetches the page after an item. A page that ends before an item is not gone on with."""
+    """Fetches the page after an item. A page in the other direction has no next page."""
     if parameters.get("before"):
         return None
     return lambda last_id: method(response_id, **{**parameters, "after": last_id})

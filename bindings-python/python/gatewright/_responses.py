@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def response_of(result: Record | Stream[Any] | AsyncStream[Any]) -> ResponseInfo | None:
     """Status, headers, request id, attempts and time taken of a result or a stream.
 
-    None for a record that is not a whole response: one inside another, an event, or one made by hand. A list,
-    text, bytes or None carries no metadata: call its method by `with_response`.
+    None for a record that is not a whole response: an inner record, an event, or one that you created. A
+    list, text, bytes or None carries no metadata: call the method through `with_response`.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 
 def with_response(method: Callable[..., Any], /, *arguments: Any, **members: Any) -> Any:
-    """Calls a method of a client; returns its result, and the metadata of its response.
+    """Calls a method of a client; returns its result and the metadata of its response.
 
-    Any result has metadata this way, also a list, text, bytes or None. A method that sends several requests
-    has that of the last response. With `AsyncClient` the pair is awaited.
+    This works for every result, also a list, text, bytes or None. If a method sends several requests, the
+    metadata is that of the last response. With `AsyncClient`, await the pair.
 
     >>> import gatewright
     >>> client = gatewright.Client()

@@ -39,7 +39,7 @@ _ENDS = (_COMPLETE, _FAILED, _CLOSED)
 
 
 class _Reading(Generic[_Event]):
-    """What a stream has read, and why it ended."""
+    """The part of a stream that was read, and why it ended."""
 
     def __init__(self, engine: EngineStream) -> None:
         self._engine = engine
@@ -56,12 +56,12 @@ class _Reading(Generic[_Event]):
         return self._engine.response
 
     def _begin(self) -> None:
-        """Raises where a loop begins on a stream that is over: having no events, it would look complete."""
+        """Raises if a loop begins on a stream that is over: without events, it would look complete."""
         if self._end is not None:
             raise self._refusal()
 
     def _choose(self, level: str) -> None:
-        """The first read chooses the level; raises at another one."""
+        """The first read chooses the level; a read at another level raises."""
         if self._level is not None:
             raise ConfigurationError(f"the stream is being read by {self._level}(), no longer by {level}()")
         self._level = level
@@ -70,7 +70,7 @@ class _Reading(Generic[_Event]):
         return ConfigurationError(f"the stream cannot be read here: {self._end}")
 
     def _is_over(self) -> bool:
-        """Notes that there are no more events; raises if the reader cannot have had all of them."""
+        """Records that there are no more events; raises if the reader may have missed some."""
         if self._end is None:
             self._end = _COMPLETE
         if self._end not in _ENDS:
@@ -89,7 +89,7 @@ class _Reading(Generic[_Event]):
         self._engine.close()
 
     def _may_have_failed(self) -> bool:
-        """Whether a complete stream may be that of an answer that failed, which only its status tells."""
+        """Whether a complete stream may be that of a failed answer, which only its status shows."""
         return self._end is _COMPLETE and hasattr(self, "get_final_response")
 
     def _judge(self, final: Any) -> None:
@@ -106,14 +106,14 @@ class _Reading(Generic[_Event]):
 class Stream(_Reading[_Event]):
     """The events of one response, in order, once: `for event in stream`.
 
-    Or, in place of the events, `raw_events()` or `text()`: the first read chooses. The whole document can be
-    had at any time: by `get_final_completion()` of a chat stream, by `get_final_response()` of the others.
+    Instead of the events, read `raw_events()` or `text()`; the first read decides. `get_final_completion()`
+    (chat), `get_final_message()` (messages) or `get_final_response()` returns the whole document at any time.
 
-    Leaving the loop early closes the connection, as do `close()`, the end of a `with` block and the last
-    reference going away. To stop and go on later, use `next(stream)`.
+    Leaving the loop early closes the connection, and so do `close()`, the end of a `with` block and dropping
+    the last reference. To stop and continue later, use `next(stream)`.
 
-    A loop gets all events that are left, or raises. A second loop raises ConfigurationError, and so does one
-    whose events `get_final_…()` has read meanwhile. Threads may share a loop: each event is given once.
+    A loop yields all remaining events, or raises. A second loop raises ConfigurationError, and so does a loop
+    whose events `get_final_…()` has read. Threads may share a loop: each event is delivered once.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -138,12 +138,12 @@ class Stream(_Reading[_Event]):
             self._ready[:0] = self._batch("events")
 
     def raw_events(self) -> Iterator[RawEvent]:
-        """Every event as it was framed, in place of the parsed ones, including `[DONE]`, heartbeats and
+        """Every event as it was framed, instead of the parsed ones, including `[DONE]`, heartbeats and
         errors."""
         return _Level(self, "raw_events")
 
     def text(self) -> Iterator[str]:
-        """The new text of the first choice, in place of the events; never an empty piece."""
+        """The new text of the first choice, instead of the events; never an empty piece."""
         return _Level(self, "text")
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class _Level(_Loop[Any]):
 class AsyncStream(_Reading[_Event]):
     """The events of one response, in order, once: `async for event in stream`.
 
-    Levels, final document and closing work as in `Stream`. To stop and go on later, use `anext(stream)`.
+    Levels, final document and closing work as in `Stream`. To stop and continue later, use `anext(stream)`.
 
     >>> import asyncio, gatewright
     >>> async def ask() -> str:
@@ -253,12 +253,12 @@ class AsyncStream(_Reading[_Event]):
                 await waiting
 
     def raw_events(self) -> AsyncIterator[RawEvent]:
-        """Every event as it was framed, in place of the parsed ones, including `[DONE]`, heartbeats and
+        """Every event as it was framed, instead of the parsed ones, including `[DONE]`, heartbeats and
         errors."""
         return _AsyncLevel(self, "raw_events")
 
     def text(self) -> AsyncIterator[str]:
-        """The new text of the first choice, in place of the events; never an empty piece."""
+        """The new text of the first choice, instead of the events; never an empty piece."""
         return _AsyncLevel(self, "text")
 
     async def close(self) -> None:
@@ -274,7 +274,7 @@ class AsyncStream(_Reading[_Event]):
         self._shut(_CLOSED)
 
     def _more(self, ready: list[Any], level: str) -> Awaitable[None] | None:
-        """Adds the events of a level that are ready, or returns what to await.
+        """Adds the ready events of a level, or returns an awaitable.
 
         StopAsyncIteration once there are no more.
         """

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from gatewright._parsed import ParsedAnswer, ParsedChatCompletion, ParsedContent, ParsedResponse
 
 MAX_SCHEMA_DEPTH = 64
-"""Levels of a schema, references that had to be copied into place included."""
+"""Maximum nesting of a schema, including copied references."""
 MAX_SCHEMA_NODES = 10_000
-"""Schemas within a schema, copies included."""
+"""Maximum number of schemas within a schema, including copies."""
 MAX_SHOWN_TEXT = 200
-"""Characters of an answer that an error shows."""
+"""Maximum number of characters of an answer that an error shows."""
 MAX_NAME = 64
-"""Characters of a format's name."""
+"""Maximum number of characters of a format's name."""
 
 # Formats as they are on the wire, in chat or in responses.
 _ON_THE_WIRE = ("json_schema", "json_object", "text")
@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 class UnfitText(ValueError):
-    """A text that is no value of a format."""
+    """A text that is not a value of a format."""
 
     def __init__(self, path: str, reason: str, *, is_json: bool) -> None:
         super().__init__(f"{path}: {reason}")
@@ -46,7 +46,7 @@ class UnfitText(ValueError):
 
 
 class Format:
-    """What an answer should be: how it is requested, and how it is parsed."""
+    """The format of an answer: how it is requested, and how it is parsed."""
 
     def __init__(self, name: str, schema: Mapping[str, Any] | None, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -75,7 +75,7 @@ class Format:
 
 
 class _Verbatim(Format):
-    """A format that the caller has written as it is on the wire."""
+    """A format that the caller wrote in its wire form."""
 
     def __init__(self, wire: Mapping[str, Any]) -> None:
         super().__init__("answer", None, str if wire["type"] == "text" else _read_json)
@@ -93,8 +93,8 @@ class _Verbatim(Format):
 
 
 def format_of(kind: Any) -> Format:
-    """The format of a type (a pydantic model, a dataclass, a TypedDict, whatever pydantic knows), of a JSON
-    Schema, or of a format as it is on the wire.
+    """The format of a type (a pydantic model, a dataclass, a TypedDict, any type that pydantic supports), of
+    a JSON Schema, or of a format in its wire form.
 
     Raises:
         ConfigurationError: pydantic is missing, or has no schema for the type.
@@ -142,7 +142,7 @@ def _format_of_type(kind: Any) -> Format:
 
 
 def type_adapter(kind: Any) -> Any:
-    """pydantic's adapter for a type; the error says what to install."""
+    """pydantic's adapter for a type; the error names the package to install."""
     try:
         from pydantic import TypeAdapter
     except ImportError as error:
@@ -194,7 +194,7 @@ def _read_json(text: str) -> Any:
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that providers accept as strict: every property is required and no other is allowed, references
-    with siblings are copied into place, and defaults of null are gone."""
+    with siblings are replaced by their targets, and null defaults are removed."""
     strict: dict[str, Any] = _Strict(schema).of(schema, 0)
     return strict
 
@@ -255,7 +255,7 @@ def parsed_completion(completion: Any, wanted: Format) -> ParsedChatCompletion[A
     """The completion with a value in each message.
 
     Raises:
-        StructuredOutputError: A choice was cut off, or its text is no value of the type.
+        StructuredOutputError: A choice was cut off, or its text is not a value of the type.
     """
     choices = []
     for choice in completion.choices:
@@ -274,7 +274,7 @@ def parsed_response(response: Any, wanted: Format) -> ParsedResponse[Any]:
     """The response with the value of its last message.
 
     Raises:
-        StructuredOutputError: It failed or was cut off, or its text is no value of the type.
+        StructuredOutputError: The response failed or was cut off, or its text is not a value of the type.
     """
     fails = _Failing("responses.parse", "create_response", response)
     text, refusal = last_message(response)
@@ -316,7 +316,7 @@ def parsed_answer(message: Any, wanted: Format) -> ParsedAnswer[Any]:
     """The message of the messages protocol with the value of its text.
 
     Raises:
-        StructuredOutputError: It was cut off, or its text is no value of the type.
+        StructuredOutputError: The message was cut off, or its text is not a value of the type.
     """
     fails = _Failing("messages.parse", "create_message", message)
     text = "".join(block.text or "" for block in message.content if block.get("type") == "text")
@@ -331,8 +331,8 @@ def parsed_content(response: Any, wanted: Format) -> ParsedContent[Any]:
     """The native answer with the value of its first candidate.
 
     Raises:
-        StructuredOutputError: The candidate was cut off, the prompt was blocked, or the text is no value of
-            the type.
+        StructuredOutputError: The candidate was cut off, the prompt was blocked, or the text is not a value
+            of the type.
     """
     fails = _Failing("native.parse", "generate_content", response)
     feedback = response.promptFeedback
@@ -348,7 +348,7 @@ def parsed_content(response: Any, wanted: Format) -> ParsedContent[Any]:
 
 
 def last_message(response: Any) -> tuple[str | None, str | None]:
-    """Text and refusal of the last message; None for what it has not."""
+    """Text and refusal of the last message; None for each that is missing."""
     for item in reversed(response.output or []):
         if item.get("type") != "message":
             continue
@@ -360,7 +360,7 @@ def last_message(response: Any) -> tuple[str | None, str | None]:
 
 
 class _Failing:
-    """Makes the errors of one answer."""
+    """Creates the errors of one answer."""
 
     def __init__(self, method: str, operation: str, answer: Any) -> None:
         self._method = method

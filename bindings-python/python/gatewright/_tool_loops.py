@@ -38,7 +38,7 @@ class Output:
 
 
 class Call:
-    """A call of a tool that a model asks for."""
+    """A tool call that a model requests."""
 
     def __init__(self, id: str, name: str, arguments: str, tool: Tool | None) -> None:
         self.id = id
@@ -48,8 +48,8 @@ class Call:
 
 
 class Loop(Generic[_Answer]):
-    """The conversation with a model that calls tools, without its I/O: send what `request` gives, `take` the
-    answer, run the calls, `put` their results; until there are no calls."""
+    """The conversation with a model that calls tools, without I/O: send the arguments that `request` returns,
+    `take` the answer, run the calls and `put` their results, until there are no calls."""
 
     method = ""
     operation = ""
@@ -77,7 +77,7 @@ class Loop(Generic[_Answer]):
         self._reported = len(self.messages)
         self._completion: Any = None
         self.is_paused = False
-        """Whether the model goes on if it gets the conversation back as it is."""
+        """Whether the model continues if it gets the conversation back unchanged."""
 
     def request(self) -> Any:
         """Arguments of the next call."""
@@ -89,10 +89,10 @@ class Loop(Generic[_Answer]):
         return {**self._arguments, **tools, self.conversation: list(self.messages)}
 
     def take(self, completion: Any) -> list[Call]:
-        """Takes an answer; returns its calls. The loop ends if there are none, unless `is_paused`.
+        """Takes an answer; returns its calls. Without calls, the loop ends, unless `is_paused`.
 
         Raises:
-            ToolLoopError: It was cut off, or there have been too many rounds.
+            ToolLoopError: The answer was cut off, or there were too many rounds.
         """
         self._completion = completion
         self.is_paused = False
@@ -113,10 +113,10 @@ class Loop(Generic[_Answer]):
         self.messages.append(self._result(call, output))
 
     def end_round(self) -> None:
-        """Ends a round, whose results have all been put."""
+        """Ends a round after all of its results were put."""
 
     def new_messages(self) -> list[Any]:
-        """What has been added since the last time."""
+        """The messages added since the last call."""
         new = self.messages[self._reported :]
         self._reported = len(self.messages)
         return new
@@ -130,7 +130,7 @@ class Loop(Generic[_Answer]):
         return _failed_output(f"there is no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}")
 
     def failed(self, error: Exception) -> Output:
-        """The result for a model whose call raised an exception; raises it if the caller wants that."""
+        """The result for a call that raised an exception; raises it if the caller requested that."""
         if self.raise_errors:
             raise error
         return _failed_output(str(error) or type(error).__name__)
@@ -165,7 +165,7 @@ class Loop(Generic[_Answer]):
         raise NotImplementedError
 
     def _unforced(self, choice: Any) -> Any:
-        """What lets the model decide, in place of what forces a call."""
+        """The tool choice that lets the model decide, instead of one that forces a call."""
         return choice if choice == "none" else "auto"
 
     def _answered(self, completion: Any) -> list[Call]:
@@ -217,7 +217,7 @@ class ChatLoop(Loop[_Answer]):
         return completion.choices[0].message.content or ""
 
     def events(self, stream: Any) -> Any:
-        from gatewright._events import AsyncChatCompletionEvents, ChatCompletionEvents
+        from gatewright._chat_events import AsyncChatCompletionEvents, ChatCompletionEvents
 
         kind = AsyncChatCompletionEvents if isinstance(stream, AsyncStream) else ChatCompletionEvents
         return kind(stream, None)
@@ -259,14 +259,14 @@ class ResponseLoop(Loop[_Answer]):
         return completion.output_text or ""
 
     def events(self, stream: Any) -> Any:
-        from gatewright._events import AsyncResponseEvents, ResponseEvents
+        from gatewright._response_events import AsyncResponseEvents, ResponseEvents
 
         kind = AsyncResponseEvents if isinstance(stream, AsyncStream) else ResponseEvents
         return kind(stream, None)
 
 
 class _JointLoop(Loop[_Answer]):
-    """A loop whose protocol wants the results of a round in one message, and has no events of its own."""
+    """A loop whose protocol takes the results of a round in one message, and has no events of its own."""
 
     # The member of a message that holds its parts.
     parts = ""
@@ -432,7 +432,7 @@ def run(
     on_event: Callable[[Any], object] | None,
     open_stream: Callable[..., Any] | None = None,
 ) -> Any:
-    """Runs a loop; the calls of a round one after the other, in this thread. `open_stream` is what streams an
+    """Runs a loop; the calls of a round run one after the other, in this thread. `open_stream` streams an
     answer, unless `create` does."""
     for tool in loop.tools.values():
         if tool.is_async:
@@ -447,7 +447,7 @@ async def run_async(
     on_event: Callable[[Any], object] | None,
     open_stream: Callable[..., Any] | None = None,
 ) -> Any:
-    """Runs a loop; the calls of a round at the same time, plain functions in threads. As `run`."""
+    """Like `run`, but the calls of a round run at the same time, plain functions in threads."""
     return await drive_async(_steps(loop, _asking(create, open_stream, on_event), _together, on_message))
 
 
@@ -503,7 +503,7 @@ def _asking(
 
 
 def _in_order(loop: Loop[Any], calls: Sequence[Call]) -> Iterator[Output]:
-    """The result of each call, which is made when its result is needed."""
+    """The result of each call, which runs when its result is needed."""
     for call in calls:
         if call.tool is None:
             yield loop.unknown(call)
@@ -516,7 +516,7 @@ def _in_order(loop: Loop[Any], calls: Sequence[Call]) -> Iterator[Output]:
 
 
 async def _together(loop: Loop[Any], calls: Sequence[Call]) -> list[Output]:
-    """The results of all; if one raises, or the caller is cancelled, the others are cancelled first."""
+    """The results of all calls. If one raises, or the caller is cancelled, the others are cancelled first."""
     import asyncio
 
     async def result(call: Call) -> Output:

@@ -1,4 +1,4 @@
-"""The functions that a model may call, and how a loop of their calls ends; `_tool_loops` runs it."""
+"""The functions that a model may call, and the result of a tool loop; `_tool_loops` runs it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SECTIONS = (
 
 
 class ToolRun(Generic[_Answer]):
-    """The end of a tool loop: what `run_tools` returns.
+    """The result of a tool loop, which `run_tools` returns.
 
     >>> import gatewright
     >>> def weather(place: str) -> str:
@@ -48,14 +48,14 @@ class ToolRun(Generic[_Answer]):
 
     def __init__(self, messages: list[Any], completion: _Answer, text: str, rounds: int) -> None:
         self.messages = messages
-        """The whole conversation, the last answer included: append to it and go on. Of responses: items; of
-        messages: turns; of native: contents."""
+        """The whole conversation, including the last answer, to append to and continue: items for responses,
+        turns for messages, contents for native."""
         self.completion = completion
         """The last answer: a `ChatCompletion`, a `Response`, a `Message` or a `GenerateContentResponse`."""
         self.text = text
         """The text of the last answer."""
         self.rounds = rounds
-        """How often the model called tools, one or more at a time, or paused."""
+        """Number of rounds in which the model called tools, one or more at a time, or paused."""
 
     @property
     def response(self) -> _Answer:
@@ -66,7 +66,7 @@ class ToolRun(Generic[_Answer]):
 class Tool:
     """A function that a model may call.
 
-    Any function is a tool by itself; this says what its signature and docstring don't.
+    A plain function is a tool, too; use this class to override its name, description or schema.
 
     >>> import gatewright
     >>> from typing import Annotated
@@ -93,17 +93,17 @@ class Tool:
         """Describes a function for a model.
 
         Args:
-            function: A function or coroutine function with arguments that can be given by name. What it
-                returns goes to the model as text, or as JSON.
+            function: A function or coroutine function whose arguments can be passed by name. The model gets
+                its return value as text or as JSON.
             name: Default: the function's name.
             description: Default: the function's docstring, up to its sections.
-            parameters: JSON Schema of the arguments, which are then not checked. Default: made of the
-                function's type hints, with the descriptions of `Annotated[…, "text"]` or of the docstring's
+            parameters: JSON Schema of the arguments, which are then not checked. Default: derived from the
+                function's type hints, with descriptions from `Annotated[…, "text"]` or the docstring's
                 `Args:`; this needs pydantic 2.
 
         Raises:
-            ConfigurationError: The function has arguments that can't be given by name or have no JSON Schema,
-                or pydantic is missing.
+            ConfigurationError: The function has arguments that can't be passed by name or have no JSON
+                Schema, or pydantic is missing.
         """
         if not callable(function):
             raise TypeError(f"a tool must be a function, not {type(function).__name__}")
@@ -113,7 +113,7 @@ class Tool:
         """Its name for the model."""
         about, of_arguments = _docstring(function)
         self.description = about if description is None else description
-        """What the model is told about it."""
+        """Its description for the model."""
         self._adapter = None
         if parameters is None:
             self._adapter = _adapter(function, self.name, of_arguments)
@@ -131,7 +131,8 @@ class Tool:
         return f"Tool({self.name!r})"
 
     def _call(self, arguments: str) -> Any:
-        """What the function returns, perhaps an awaitable. Raises ValueError if the arguments don't fit."""
+        """The return value of the function, perhaps an awaitable. Raises ValueError if the arguments don't
+        fit."""
         return self.function(**self._read(arguments))
 
     def _read(self, arguments: str) -> dict[str, Any]:
@@ -155,7 +156,7 @@ class Tool:
 
 
 def _docstring(function: Any) -> tuple[str, dict[str, str]]:
-    """The text of a docstring before its sections, and what its section of arguments says about each."""
+    """The text of a docstring before its sections, and the description of each argument in its section."""
     if inspect.getdoc(type(function)) == inspect.getdoc(function) and not inspect.isroutine(function):
         # A callable without a docstring of its own, such as a partial.
         function = getattr(function, "func", None)

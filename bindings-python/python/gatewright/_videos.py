@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gatewright.types import VideoGenerationRequest, VideoTask
 
     class VideoGenerationAndWait(VideoGenerationRequest, WaitOptions, total=False):
-        """A request, and the options of the wait that follows it."""
+        """A request, and the options of the wait."""
 
     OnProgress: TypeAlias = Callable[[VideoTask], object] | None
 
@@ -53,9 +53,9 @@ class VideosGenerations(resources.VideosGenerations):
     def wait(self, task_id: str, **options: Unpack[WaitOptions]) -> VideoTask:
         """Waits until a task is completed and returns it. Unknown states count as in progress.
 
-        Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a
-        timeout, 408, 409, 429, 5xx except 501, each after the client's own retries): it polls again until
-        the deadline. Ctrl-C ends it; the task goes on.
+        After the first answered poll, temporary failures do not end the wait (no connection, a timeout, 408,
+        409, 429, 5xx except 501, each after the client's own retries): it keeps polling until the deadline.
+        Ctrl-C ends the wait; the task continues.
 
         Args:
             task_id: The id from submission.
@@ -72,7 +72,7 @@ class VideosGenerations(resources.VideosGenerations):
         ('completed', 'completed')
 
         Raises:
-            TaskFailedError: The task failed. Message and body are those of the task.
+            TaskFailedError: The task failed. The error has the message and body of the task.
             APITimeoutError: The task was not completed in time.
         """
         _check(options)
@@ -80,7 +80,7 @@ class VideosGenerations(resources.VideosGenerations):
         return _last(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 
     def create_and_wait(self, **arguments: Unpack[VideoGenerationAndWait]) -> VideoTask:
-        """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`.
+        """Submits a task and waits for it. Takes the arguments of `create` and those of `wait`.
 
         >>> import gatewright
         >>> client = gatewright.Client()
@@ -103,13 +103,13 @@ class VideosGenerations(resources.VideosGenerations):
     ) -> int:
         """Saves the video of a completed task, by streaming it to disk; returns its size in bytes.
 
-        The file appears whole or not at all: the data goes to a temporary file, which is renamed at the end.
-        A broken transfer is resumed once: at the same place if the server can confirm that the file is
-        unchanged, else from the start. The API key is not sent.
+        The data goes to a temporary file, which is renamed at the end, so the file is written completely or
+        not at all. A broken transfer is retried once: from where it broke off if the server confirms that the
+        file is unchanged, else from the start. The API key is not sent.
 
         Args:
             task: A completed task.
-            path: Where to. A symbolic link is followed.
+            path: The file to write. A symbolic link is followed.
             options: overwrite, max_bytes, timeout: see `gatewright.SaveOptions`.
 
         >>> import gatewright
@@ -123,7 +123,7 @@ class VideosGenerations(resources.VideosGenerations):
         Raises:
             FileError: A problem with the disk or with `path`; the cause is the system's error.
             InvalidRequestError: The task has no video (yet).
-            APIStatusError: For example, the URL has expired.
+            APIStatusError: The server refused the file, for example because its URL has expired.
             APIConnectionError: The transfer broke off twice.
         """
         return save(self._client, "video", task, path, dict(options))
@@ -167,7 +167,7 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         return await _last_async(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 
     async def create_and_wait(self, **arguments: Unpack[VideoGenerationAndWait]) -> VideoTask:
-        """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
+        """Submits a task and waits for it. Takes the arguments of `create` and those of `wait`."""
         request, options = _split(arguments)
         on_progress = options.pop("on_progress", None)
         task = await self.create(**request)

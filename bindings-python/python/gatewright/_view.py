@@ -1,4 +1,4 @@
-"""Records with members of our own beside those that arrived."""
+"""Records with additional members."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gatewright._engine import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 
 class View(Mapping):  # type: ignore[type-arg]
-    """A record, some of whose attributes are ours: `message.parsed`.
+    """A record with additional attributes, such as `message.parsed`.
 
-    As a mapping, and in JSON, it is the record: what is ours is never sent.
+    As a mapping, and in JSON, it is the plain record: the additional attributes are never sent.
     """
 
     __slots__ = ("_own", "_record")
@@ -61,6 +61,38 @@ class View(Mapping):  # type: ignore[type-arg]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._record, self._own)
+
+
+class LazyView(View):
+    """A view whose own attributes are computed when they are first read."""
+
+    __slots__ = ("_computed",)
+
+    def __init__(self, record: Record, **computed: Callable[[], Any]) -> None:
+        super().__init__(record)
+        self._computed = computed
+
+    def __getattr__(self, name: str) -> Any:
+        own = object.__getattribute__(self, "_own")
+        compute = object.__getattribute__(self, "_computed").get(name)
+        if compute is not None and name not in own:
+            own[name] = compute()
+        return super().__getattr__(name)
+
+    def _compute_all(self) -> None:
+        for name in self._computed:
+            getattr(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._computed})
+
+    def __repr__(self) -> str:
+        self._compute_all()
+        return super().__repr__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._compute_all()
+        return super().__reduce__()
 
 
 def _restored(record: Record, own: dict[str, Any]) -> View:

@@ -36,8 +36,8 @@ class Middleware:
     """Code that runs around every attempt. Any object with one of these methods works.
 
     The methods run where the call is made: in the thread that a `Client` blocks, or on the event loop that
-    awaits an `AsyncClient`, where they may be coroutine functions. They count against the call's deadline. An
-    exception that they raise ends the call, and the caller gets it unchanged. If there are several, `before`
+    awaits an `AsyncClient`, where they may be coroutine functions. They count against the call's deadline. If
+    a method raises, the call ends and the caller gets the exception unchanged. With several objects, `before`
     runs in the given order and `after` in reverse order, for those whose `before` did not raise.
 
     >>> import gatewright
@@ -52,7 +52,7 @@ class Middleware:
         """Runs before an attempt is sent. It may change `attempt.headers`, for this attempt only."""
 
     def after(self, attempt: Attempt, outcome: Outcome) -> Awaitable[None] | None:
-        """Runs after an attempt has got a whole response or the headers of a stream, or has failed."""
+        """Runs after an attempt received a whole response or the headers of a stream, or failed."""
 
 
 class Attempt:
@@ -93,7 +93,7 @@ class Attempt:
             """An attribute of the middleware's own."""
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """An attribute of the middleware's own, kept from `before` to `after`."""
+            """An attribute of the middleware's own, which `before` may set for `after`."""
 
     def __repr__(self) -> str:
         # Headers and query may hold secrets.
@@ -123,7 +123,7 @@ class Outcome:
         self.elapsed = elapsed
         """Seconds from the start of the attempt to the end of the body; for a stream, to its headers."""
         self.body = body
-        """Body of the response, if it has been read; None for a stream."""
+        """Body of the response, if it was read; None for a stream."""
         self.error = error
         """The failure, if the attempt failed. The client has not decided yet whether to retry."""
 

@@ -1,4 +1,4 @@
-"""Compatibility reports: validation with every violation at once, pages and comparisons.
+"""Compatibility reports: validation that lists every violation at once, pages and comparisons.
 
 >>> from gatewright import report
 >>> outcome = report.validate('{"schema_version": "1.0"}')
@@ -43,41 +43,40 @@ __all__ = [
     "github_annotations",
     "html",
     "junit",
+    "sarif",
     "validate",
     "validate_many",
 ]
 __all__ += generated.__all__
 
 Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str] | Mapping[str, Any]"
-"""A document: its bytes, its text, as a path the file that holds it, or as a mapping what its JSON says, such
-as the `report` of a `CheckResult`.
-
-What takes many, `validate_many`, takes a `str` for a path: lists of files are what there are many of.
+"""A document: bytes, text, the path of a file, or a mapping such as the `report` or the `protocols` of a
+`CheckResult`.
+`validate_many` differs: a `str` is a path there.
 """
 
 
 class Violation(NamedTuple):
-    """One problem of a document, with its location."""
+    """One problem in a document, with its location."""
 
     pointer: str
-    """JSON Pointer of the value at fault; of the object, where a property is missing or unknown.
-
-    One of more than 256 code points is cut and ends in `…`; so is `property`.
+    """JSON Pointer of the invalid value; for a missing or unknown property, of its object. Beyond 256 code
+    points, it is cut and ends in `…`, as does `property`.
     """
     line: int
     """Line in the document, from 1."""
     column: int
-    """Column there in code points, from 1."""
+    """Column in code points, from 1."""
     rule: str
     """The JSON Schema keyword that failed; for a document that does not parse `syntax`, `duplicate_key`, …"""
     property: str | None
     """The property that is missing, unknown or repeated."""
     expected: str | None
-    """What should stand there, in words."""
+    """The expected value, in words."""
     found: str | None
-    """What stands there: the document's own text, cut to a bearable length."""
+    """The actual value, as text of the document, which may be cut."""
     message: str
-    """One line for people: place, what is wrong, section."""
+    """One line for people: place, problem, section."""
     section: str
     """Section of the specification; `ours` for a rule it does not state."""
 
@@ -86,32 +85,32 @@ class Outcome(NamedTuple):
     """The verdict on one document."""
 
     valid: bool
-    """Whether the document is a valid report; if strict, also free of advisories."""
+    """Whether the document is a valid report, or valid additional checks; if strict, without advisories."""
     violations: list[Violation]
-    """What breaks the form of reports, in document order: the first 1000, or `max_findings`."""
+    """Violations of the form of reports, in document order: the first 1000, or `max_findings`."""
     advisories: list[Violation]
-    """What the section allows and is suspicious all the same, in document order, as many at most."""
+    """Suspicious values that the section allows, in document order; as many at most."""
     more_violations: int = 0
-    """Violations that were counted and are not listed."""
+    """Number of violations that are not listed."""
     more_advisories: int = 0
-    """Advisories that were counted and are not listed."""
+    """Number of advisories that are not listed."""
 
 
 class Validator:
-    """A validator. Keep it for many documents: creating one compiles the schema. Safe to share between
-    threads.
+    """A validator. Reuse it for many documents, because creating one compiles the schema. Threads can share
+    it.
 
-    It pickles as its options, so that a cluster can hand it to each worker once.
+    Its pickle contains only the options, so a cluster can send it to each worker once.
 
     Args:
         strict: Whether advisories make a document invalid.
-        own_names: Whether a report may have other names than those of the specification: the kit name and the
-            models that it declares itself. Without effect beside `models` and `kit_name`.
-        models: Ids that replace the tested models of the specification.
-        kit_name: Name that replaces the kit's.
+        own_names: Whether a report may declare its own kit name and models, instead of those of the
+            specification. Ignored if `models` or `kit_name` is given.
+        models: Model ids to use instead of the specification's tested models.
+        kit_name: Name to use instead of the kit's.
         max_bytes: Maximum size of a document in bytes. Default 16 MiB.
-        max_findings: Most violations, and most advisories, that an outcome lists; the rest is counted.
-            Default 1000, at least 1 and at most 100,000.
+        max_findings: Maximum number of violations, and of advisories, that an outcome lists; further ones are
+            only counted. Default 1000, at least 1 and at most 100,000.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class Validator:
         return _bytes_of(document, self._engine.max_bytes)
 
     def validate(self, document: Document) -> Outcome:
-        """Validates one document: its bytes, its text, as a path the file that holds it, or as a mapping.
+        """Validates one document: bytes, text, the path of a file, or a mapping.
 
         Raises:
             FileError: The file cannot be read.
@@ -153,21 +152,20 @@ class Validator:
     def validate_many(
         self, documents: Iterable[Document], *, ordered: bool = False, threads: int = 0
     ) -> Iterator[Judged]:
-        """Validates documents on threads, with the interpreter released, and yields the results as they come.
+        """Validates documents on threads, without the GIL, and yields the results.
 
-        At most 8 documents per thread are taken ahead of the results that were fetched; files are read by the
-        threads. Breaking off early is fine.
+        Takes at most 8 documents per thread in advance; the threads read files. You may stop iterating early.
 
         >>> from gatewright import report
         >>> [judged.outcome.valid for judged in report.validate_many([b"{}", b"[]"], ordered=True)]
         [False, False]
 
         Args:
-            documents: Paths, as `str` or `os.PathLike`, and documents, as bytes. A file of one document per
-                line, opened in binary mode, is such an iterable: items that are blank lines (white space of
-                JSON alone) are passed over, and counted in the positions all the same.
-            ordered: Whether results come in the order of the documents, or as they are ready.
-            threads: How many, at most 64; 0 for one per core.
+            documents: Paths as `str` or `os.PathLike`, and documents as bytes. A file with one document per
+                line, opened in binary mode, works, too: blank lines (only JSON whitespace) are skipped, but
+                count in the positions.
+            ordered: Whether to yield results in the order of the documents, or as soon as they are ready.
+            threads: Number of threads, at most 64; 0 for one per core.
         """
         if isinstance(documents, (str, bytes, bytearray, memoryview, os.PathLike, Mapping)):
             raise TypeError(
@@ -197,24 +195,26 @@ class Validator:
         *,
         evidence: str | os.PathLike[str] | None = None,
         page: str | os.PathLike[str] | None = None,
+        protocols: Document | None = None,
     ) -> str:
-        """The report as one self-contained HTML page.
+        """The report, or the additional checks, as one self-contained HTML page.
 
         Args:
-            document: A valid report.
-            evidence: Folder with the check kit's evidence, which the page shows in the cells and links to.
+            document: A valid report, or additional checks such as the `protocols` of a `CheckResult`.
+            evidence: Folder with the check kit's evidence, which the page shows in its cells and links to.
             page: The file to which the page will be written; links are relative to it. Default: the working
                 folder.
+            protocols: Additional checks of the same run, for a section of the report's page.
 
         Raises:
-            InvalidReport: The document is not a valid report.
+            InvalidReport: A document is invalid.
             FileError: A file cannot be read.
         """
         folder = None if evidence is None else os.fspath(evidence)
+        place = None if page is None else os.fspath(page)
+        checks = None if protocols is None else self._content(protocols)
         try:
-            made = self._engine.html(
-                self._content(document), folder, None if page is None else os.fspath(page)
-            )
+            made = self._engine.html(self._content(document), folder, place, checks)
         except OSError as error:
             raise _file_error(str(error)) from error
         return _text(made)
@@ -227,11 +227,26 @@ class Validator:
         """
         return _text(self._engine.junit(self._content(document)))
 
-    def github_annotations(self, document: Document) -> str:
-        """Workflow commands of GitHub Actions, one line per failed check.
+    def sarif(self, document: Document, *, path: str | os.PathLike[str] | None = None) -> str:
+        """The failed checks as a SARIF log, for code scanning: one result each, at its line of the document.
+
+        Args:
+            document: A valid report.
+            path: The file of the report, absolute or relative to the root of the sources. Default: the path
+                that is the document, else `report.json`.
 
         Raises:
             InvalidReport: The document is not a valid report.
+        """
+        if path is None:
+            path = document if isinstance(document, os.PathLike) else "report.json"
+        return _text(self._engine.sarif(self._content(document), os.fspath(path)))
+
+    def github_annotations(self, document: Document) -> str:
+        """Workflow commands of GitHub Actions, one line per failed check of a report or of additional checks.
+
+        Raises:
+            InvalidReport: The document is invalid.
         """
         return _text(self._engine.annotations(self._content(document)))
 
@@ -239,7 +254,7 @@ class Validator:
         """The document in canonical form: members in the order of the schema, two spaces per level.
 
         Raises:
-            InvalidReport: The document is not JSON. It need not be a valid report.
+            InvalidReport: The document is not JSON. It doesn't have to be a valid report.
         """
         return _text(self._engine.canonical(self._content(document)))
 
@@ -251,15 +266,16 @@ class Validator:
         slower_percent: int = SLOWER_PERCENT,
         slower_ms: int = SLOWER_MS,
     ) -> dict[str, Any]:
-        """What changed: lists of cells under `worse`, `better`, `hidden` (failed, and was not run now),
-        `not_run` (passed, and the new run was not asked for it), `fails_otherwise`, `slower`, `faster`,
+        """The changes: lists of cells under `worse`, `better`, `hidden` (failed before, not run now),
+        `not_run` (passed before, left out of the new run), `fails_otherwise`, `slower`, `faster`,
         `other_model`; and `old`, `new`, `settings`, `thresholds`.
 
         Args:
             old: A valid report.
-            new: Another.
-            slower_percent: Slower is longer by more than this, in percent of the old time, and … Default: 50.
-            slower_ms: … by more than this, in milliseconds. Default: 200.
+            new: Another valid report.
+            slower_percent: A cell is slower if its time grew by more than this percentage of the old time,
+                and by more than `slower_ms`. Default: 50.
+            slower_ms: In milliseconds. Default: 200.
 
         Raises:
             InvalidReport: One of them is not a valid report.
@@ -286,9 +302,9 @@ class Judged(NamedTuple):
     """One result of `validate_many`."""
 
     position: int
-    """How many items came before this one; of a file opened in binary mode, its line less one."""
+    """Number of items before this one; for a file opened in binary mode, the line number minus one."""
     source: Document
-    """The document as it was given."""
+    """The document as it was passed."""
     outcome: Outcome | None
     """The verdict; None if the file could not be read."""
     error: Exception | None
@@ -296,7 +312,7 @@ class Judged(NamedTuple):
 
 
 class InvalidReport(ValueError):
-    """A document that should be converted is not a valid report.
+    """A document to be converted is not a valid report.
 
     >>> from gatewright import report
     >>> try:
@@ -328,7 +344,7 @@ def _standard(
     models: Sequence[str] | None = None,
     kit_name: str | None = None,
 ) -> Validator:
-    """A validator with these options; one without names is created once."""
+    """A validator with these options; a validator without names is created only once."""
     if models is not None or kit_name is not None:
         return Validator(strict=strict, models=models, kit_name=kit_name)
     options = (strict, own_names)
@@ -348,8 +364,8 @@ def validate(
 ) -> Outcome:
     """Validates one document; see `Validator` for the options and `Validator.validate` for the argument.
 
-    A `str` is the document's text here: give `pathlib.Path(name)` for a file. The `report` of a `CheckResult`
-    is taken as it is.
+    A `str` is the document's text; use `pathlib.Path(name)` for a file. You can pass the `report` of a
+    `CheckResult` directly.
 
     >>> from pathlib import Path
     >>> from gatewright import report
@@ -369,9 +385,9 @@ def validate_many(
     ordered: bool = False,
     threads: int = 0,
 ) -> Iterator[Judged]:
-    """Validates documents on threads and yields the results as they come; see `Validator.validate_many`.
+    """Validates documents on threads and yields the results; see `Validator.validate_many`.
 
-    A `str` is a path here, as in `validate_many(glob.glob("runs/*.json"))`; a document is given as bytes.
+    A `str` is a path, as in `validate_many(glob.glob("runs/*.json"))`; a document must be bytes.
 
     >>> from gatewright import report
     >>> for judged in report.validate_many(["runs/good.json", "runs/broken.json"], ordered=True):
@@ -388,15 +404,16 @@ def html(
     *,
     evidence: str | os.PathLike[str] | None = None,
     page: str | os.PathLike[str] | None = None,
+    protocols: Document | None = None,
 ) -> str:
-    """The report as one self-contained HTML page; see `Validator.html`.
+    """The report, or the additional checks, as one self-contained HTML page; see `Validator.html`.
 
     >>> from pathlib import Path
     >>> from gatewright import report
     >>> Path("report.html").write_text(report.html(Path("runs/good.json")), encoding="utf-8") > 0
     True
     """
-    return _standard(own_names=True).html(document, evidence=evidence, page=page)
+    return _standard(own_names=True).html(document, evidence=evidence, page=page, protocols=protocols)
 
 
 def junit(document: Document) -> str:
@@ -408,6 +425,18 @@ def junit(document: Document) -> str:
     '<?xml'
     """
     return _standard(own_names=True).junit(document)
+
+
+def sarif(document: Document, *, path: str | os.PathLike[str] | None = None) -> str:
+    """The failed checks as a SARIF log; see `Validator.sarif`.
+
+    >>> import json
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> json.loads(report.sarif(Path("runs/good.json")))["version"]
+    '2.1.0'
+    """
+    return _standard(own_names=True).sarif(document, path=path)
 
 
 def github_annotations(document: Document) -> str:
@@ -460,7 +489,7 @@ def diff_html(
 
 
 def _outcome(verdict: _Verdict | None) -> Outcome:
-    """The outcome; that of a clean document, if there is no verdict."""
+    """The outcome. Without a verdict, the document is clean."""
     if verdict is None:
         return Outcome(True, [], [])
     valid, violations, advisories, more_violations, more_advisories = verdict
@@ -500,7 +529,7 @@ def _file_error(message: str) -> Exception:
 
 
 def _bytes_of(document: Document, most: int) -> bytes:
-    """The document; of a file over the limit, just enough to refuse it."""
+    """The document. Of a file over the limit, only as much as is needed to reject it."""
     if isinstance(document, str):
         # A lone surrogate has no UTF-8 form: passed on as it is, for the validator to refuse.
         return document.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Types of requests and responses, for annotations: `def ask(m: ChatMessageParam) -> ChatCompletion: …`.
+"""Types of requests and responses for annotations: `def ask(m: ChatMessageParam) -> ChatCompletion: …`.
 
 At run time every response type is `gatewright.Record` and every request type is `dict`.
 """

@@ -1,4 +1,4 @@
-"""Webhooks: verifies and parses notifications of a gateway. Needs no client.
+"""Verifies and parses webhooks of a gateway. Needs no client.
 
 Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of
 the body. A notification may arrive twice, with the same `webhook-id`.
@@ -25,12 +25,12 @@ def unwrap(body: _Body, headers: _Headers, secrets: str | Sequence[str] | None =
     """Checks that a webhook was signed with one of the secrets within five minutes; returns its task.
 
     Args:
-        body: What arrived, not parsed and written anew: `request.body` in Django, `request.get_data()` in
-            Flask, `await request.body()` in Starlette and FastAPI. At most 1 MiB.
-        headers: All of the request's, as any framework has them, or pairs; the case of their names does not
-            matter.
-        secrets: `whsec_…`; several while one takes the place of another. Default:
-            `GATEWRIGHT_WEBHOOK_SECRET`, where several are separated by spaces.
+        body: The bytes as they arrived, not parsed and serialized again: `request.body` in Django,
+            `request.get_data()` in Flask, `await request.body()` in Starlette and FastAPI. At most 1 MiB.
+        headers: All headers of the request, in the form of any framework, or as pairs; names are
+            case-insensitive.
+        secrets: `whsec_…`, or several during a rotation. Default: `GATEWRIGHT_WEBHOOK_SECRET`, where spaces
+            separate several secrets.
 
     >>> import gatewright
     >>> secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
@@ -41,9 +41,9 @@ def unwrap(body: _Body, headers: _Headers, secrets: str | Sequence[str] | None =
     missing_header webhook-timestamp
 
     Raises:
-        WebhookSignatureError: It was not signed so; `code` says why (`missing_header`, `duplicate_header`,
-            `invalid_header`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`), `param`
-            names the header.
+        WebhookSignatureError: The signature is not valid; `code` is the reason (`missing_header`,
+            `duplicate_header`, `invalid_header`, `timestamp_too_old`, `timestamp_too_new`,
+            `no_matching_signature`), `param` names the header.
         DecodeError: The body is too long or is not a task.
         ConfigurationError: There is no secret, or one is malformed.
         TypeError: The body is already parsed.
@@ -52,9 +52,9 @@ def unwrap(body: _Body, headers: _Headers, secrets: str | Sequence[str] | None =
 
 
 def parse_unsigned(body: _Body) -> VideoTask:
-    """Parses a webhook of a gateway that does not sign.
+    """Parses a webhook of a gateway that does not sign its webhooks.
 
-    Anybody may have sent it: look up the task before acting on it.
+    Anyone may have sent it: look up the task before you act on it.
 
     >>> import gatewright
     >>> body = b'{"id": "video_1", "status": "completed", "model": "video_model_1"}'

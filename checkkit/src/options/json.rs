@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{InvalidOptions, bounds};
 use crate::generated::options::{MEMBERS, Options};
 use crate::member::Member;
+use crate::probed_protocol::{ALL_PROTOCOLS, ProbedProtocol};
 
 /// Maximum length of a refused value in a message, in characters.
 const MAX_QUOTED: usize = 64;
@@ -27,6 +28,11 @@ impl Options {
         if !problems.is_empty() {
             return Err(InvalidOptions { problems });
         }
+        if let Some(Value::Array(protocols)) = members.get_mut("protocols")
+            && protocols.iter().any(|name| name == ALL_PROTOCOLS)
+        {
+            *protocols = ProbedProtocol::ALL.map(|protocol| Value::from(protocol.name())).to_vec();
+        }
         serde_json::from_value(Value::Object(members)).map_err(|error| refused(format!("options: {error}")))
     }
 }
@@ -47,6 +53,11 @@ fn problem(name: &str, value: &Value) -> Result<(), String> {
         Member::Checks => {
             let names = CheckId::ALL.map(CheckId::name);
             (list_of(value, |item| names.contains(&item)), format!("a list out of {}", names.join(", ")))
+        }
+        Member::Protocols => {
+            let names = ProbedProtocol::ALL.map(ProbedProtocol::name);
+            let fits = list_of(value, |item| item == ALL_PROTOCOLS || names.contains(&item));
+            (fits, format!("a list out of {}, {ALL_PROTOCOLS}", names.join(", ")))
         }
         Member::AgentMode => {
             let names = [AgentMode::Skipped, AgentMode::OneModel, AgentMode::AllModels].map(AgentMode::name);
@@ -112,6 +123,11 @@ mod tests {
             ),
             ("models", json!("model-sol"), "models must be a list of strings, not \"model-sol\"".to_owned()),
             ("models", json!([]), "models is empty: name a model, or omit it for all".to_owned()),
+            (
+                "protocols",
+                json!(["chatt"]),
+                "protocols must be a list out of chat, messages, native, all, not [\"chatt\"]".to_owned(),
+            ),
             ("full", json!("yes"), "full must be true or false, not \"yes\"".to_owned()),
             ("base_path", json!(1), "base_path must be text, not 1".to_owned()),
             ("profile", json!({"models": [""]}), "profile: /models/0 is empty".to_owned()),
@@ -119,6 +135,33 @@ mod tests {
         for (name, value, expected) in cases {
             let options = json!({"endpoint": "http://127.0.0.1:9", name: value});
             assert_eq!(refusals(&options), [expected]);
+        }
+    }
+
+    /// The specification has the names for the types of other languages.
+    #[test]
+    fn names_of_protocols_are_those_of_the_specification() {
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        let options = read(include_str!("../../../spec/options.json"));
+        let options = options["check"]["options"].as_array().expect("a list");
+        let option = options.iter().find(|option| option["name"] == "protocols").expect("the option");
+        let document = read(include_str!("../../../spec/protocols.schema.json"));
+        let mut names = ProbedProtocol::ALL.map(ProbedProtocol::name).to_vec();
+        let of_checks = &document["properties"]["checks"]["items"]["properties"]["protocol"]["enum"];
+        assert_eq!(*of_checks, json!(names));
+        names.push(ALL_PROTOCOLS);
+        assert_eq!(option["words"], json!(names));
+    }
+
+    #[test]
+    fn protocols_are_read_by_name_and_all_stands_for_each() {
+        for (given, expected) in [
+            (json!(["native", "chat"]), vec![ProbedProtocol::Native, ProbedProtocol::Chat]),
+            (json!(["chat", "all"]), ProbedProtocol::ALL.to_vec()),
+            (json!([]), Vec::new()),
+        ] {
+            let options = json!({ "endpoint": "http://127.0.0.1:9", "protocols": given });
+            assert_eq!(Options::read(&options.to_string()).expect("options").protocols, expected);
         }
     }
 

@@ -2,10 +2,11 @@
 //! category.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use futures_util::future::join_all;
 use gatewright::report::{Check, CheckId, Profile, Report, Status};
-use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options};
+use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options, ProbedProtocol, Progress};
 use gatewright_gateway::{Config, Gateway};
 use tokio::sync::oneshot;
 
@@ -50,6 +51,37 @@ async fn gateway_passes_every_check_over_http() {
             assert!(headers.contains_key("x-request-id"), "{check:?}");
         }
     }
+}
+
+/// Each protocol once, in the order of the document, after the cells of the report.
+#[tokio::test]
+async fn run_with_protocols_has_both_documents_and_reports_each_check() {
+    let gateway = Gateway::bind(on_loopback()).await.expect("loopback");
+    let mut options = Options::new(gateway.url());
+    let key = ApiKey::new(gateway.key().expose()).expect("a key");
+    let serving = tokio::spawn(gateway.serve(std::future::pending()));
+    options.only = vec![CheckId::ModelsEndpoint];
+    options.protocols = vec![ProbedProtocol::Native, ProbedProtocol::Chat, ProbedProtocol::Native];
+    let kit = CheckKit::new(options, &key).expect("options within bounds");
+    let events = Mutex::new(Vec::new());
+    let note = |progress| {
+        let event = match progress {
+            Progress::Planned { .. } => "planned".to_owned(),
+            Progress::Started { id, .. } => format!("started {id}"),
+            Progress::Finished { id, .. } => format!("finished {id}"),
+            Progress::ProtocolChecked { check } => check.id,
+        };
+        events.lock().expect("no panic").push(event);
+    };
+    let finished = kit.run(&note, &CancellationToken::new()).await;
+    serving.abort();
+    let document = finished.protocols.expect("the additional checks");
+    assert_eq!(document.protocols(), [("chat", true), ("native", true)]);
+    assert_eq!((finished.report.summary.passed, finished.interrupted), (1, false));
+    let ids: Vec<&str> = document.checks.iter().map(|check| check.id.as_str()).collect();
+    let events = events.into_inner().expect("no panic");
+    assert_eq!(events[events.len() - ids.len()..], ids);
+    assert!(events[events.len() - ids.len() - 1].starts_with("finished "), "{events:?}");
 }
 
 const LIST: CheckId = CheckId::ModelsEndpoint;

@@ -7,11 +7,12 @@ use std::time::Instant;
 use gatewright::types::ChatCompletionRequest;
 use gatewright::visible::visible_lines;
 use gatewright::{Client, Error, ErrorKind};
-use gatewright_protocol::conversation::{Answer, FinishReason, Usage};
+use gatewright_protocol::conversation::{Answer, Usage};
 use serde_json::Value;
 
 use super::cost::cost;
 use super::protocol::{ChatProtocol, text_of};
+use super::remark::remark;
 use super::wrap::WordWrap;
 use crate::exit::{Failure, print_message};
 use crate::models::unless_known;
@@ -73,6 +74,14 @@ impl From<io::Error> for IncompleteAnswer {
     }
 }
 
+/// Whether an answer has the text that was requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerText {
+    Printed,
+    /// A message says why.
+    Missing,
+}
+
 /// Prints an answer to standard output, and ends its line even if it breaks off. `received`: the text so far, even if
 /// the answer breaks off or is dropped.
 pub(super) async fn print(
@@ -80,7 +89,7 @@ pub(super) async fn print(
     protocol: ChatProtocol,
     request: &ChatCompletionRequest,
     received: &mut String,
-) -> Result<(), IncompleteAnswer> {
+) -> Result<AnswerText, IncompleteAnswer> {
     let call = protocol.call(request, true)?;
     let mut out = AnswerOutput::new();
     let summary = Summary::begin();
@@ -105,32 +114,34 @@ pub(super) async fn print(
                 "the answer is longer than {}: the rest is omitted",
                 amount::bytes(MAX_ANSWER_BYTES as u64)
             ));
-            return Ok(());
+            return Ok(AnswerText::Printed);
         }
     }
     out.end_line(received)?;
     let whole = stream.finish().await.map_err(|error| IncompleteAnswer::Off(Box::new(error)))?;
     // Its text is there, whatever form the rest has.
     let answer = protocol.read(&whole.body).ok();
-    if answer.as_ref().is_some_and(is_cut) {
-        print_message("the answer was cut off at the model's token limit");
-    }
+    let found = note(answer.as_ref(), received);
     summary.show(client, &request.model, answer.and_then(|answer| answer.usage)).await;
-    Ok(())
+    Ok(found)
 }
 
-/// Whether the answer ended at the limit on tokens.
-fn is_cut(answer: &Answer) -> bool {
-    answer.choices.first().is_some_and(|choice| choice.end == Some(FinishReason::Length))
+/// Prints what the text of an answer doesn't show, such as that there is none.
+fn note(answer: Option<&Answer>, text: &str) -> AnswerText {
+    let has_text = !text.trim().is_empty();
+    if let Some(remark) = remark(answer, has_text) {
+        print_message(&remark);
+    }
+    if has_text { AnswerText::Printed } else { AnswerText::Missing }
 }
 
-/// Prints an answer once it is complete: its text, or the whole response as JSON.
+/// Prints an answer once it is complete: its text, or the whole response as JSON, which shows by itself whether it has text.
 pub(super) async fn print_whole(
     client: &Client,
     protocol: ChatProtocol,
     request: &ChatCompletionRequest,
     as_json: bool,
-) -> Result<(), IncompleteAnswer> {
+) -> Result<AnswerText, IncompleteAnswer> {
     let summary = Summary::begin();
     let call = protocol.call(request, false)?;
     let whole = client.call(call).await?;
@@ -140,18 +151,16 @@ pub(super) async fn print_whole(
         let json = json::text(&document);
         let shown = if out.is_terminal() { visible_lines(&json) } else { Cow::Borrowed(&*json) };
         writeln!(out, "{shown}")?;
-        return Ok(());
+        return Ok(AnswerText::Printed);
     }
     let answer = protocol.read(&whole.body)?;
     let text = text_of(&answer);
     let mut out = AnswerOutput::new();
     out.write(&text)?;
     out.end_line(&text)?;
-    if is_cut(&answer) {
-        print_message("the answer was cut off at the model's token limit");
-    }
+    let found = note(Some(&answer), &text);
     summary.show(client, &request.model, answer.usage).await;
-    Ok(())
+    Ok(found)
 }
 
 /// The tokens and the duration of an answer, for people at a terminal.

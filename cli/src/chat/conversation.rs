@@ -163,7 +163,7 @@ impl Conversation {
             () = interrupts.next() => None,
         };
         match answered {
-            Some(Ok(())) => {}
+            Some(Ok(_)) => {}
             Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
             Some(Err(broken)) => {
                 print_message(broken.into_failure(&self.client, &self.model).await.message());

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use gatewright::report::{EvidenceFile, ProtocolReport, html, html_with_protocols, junit, sarif};
+use gatewright::report::{EvidenceFile, html, html_with_protocols, junit, sarif};
 use gatewright::visible::visible;
 use gatewright::whole_file::{check_place, same_place, write_file};
 use gatewright_checkkit::{RunResult, write_evidence};
@@ -21,6 +21,8 @@ pub(super) struct Outputs {
     /// Of the additional checks, if there are any.
     protocols: Option<OutputTarget>,
     evidence: Option<PathBuf>,
+    /// Whether a document with the report goes to standard output.
+    prints_json: bool,
 }
 
 enum OutputTarget {
@@ -42,11 +44,16 @@ impl OutputTarget {
 }
 
 impl Outputs {
-    /// inputs: the input files, with their options. No output may overwrite them.
+    /// prints_json: whether `--json` takes standard output. inputs: the input files, with their options. No output may overwrite
+    /// them.
     ///
     /// Errors: a file cannot be written, or two files would replace each other. It is better to know that before a run
     /// than after it.
-    pub(super) fn new(flags: &CheckFlags, inputs: &[(&str, &Path)]) -> Result<Self, Failure> {
+    pub(super) fn new(
+        flags: &CheckFlags,
+        prints_json: bool,
+        inputs: &[(&str, &Path)],
+    ) -> Result<Self, Failure> {
         let report = OutputTarget::of(&flags.out);
         let of = |file: &Option<PathBuf>| file.as_deref().map(OutputTarget::of);
         let (html, junit, sarif) = (of(&flags.html), of(&flags.junit), of(&flags.sarif));
@@ -61,6 +68,11 @@ impl Outputs {
         let places: Vec<(&str, &OutputTarget)> =
             places.into_iter().filter_map(|(option, place)| Some((option, place?))).collect();
         apart(&places, inputs)?;
+        if let Some((option, _)) = places.iter().find(|(_, place)| prints_json && place.file().is_none()) {
+            return Err(Failure::Usage(format!(
+                "--json and {option} - both write to standard output: set {option} to a file"
+            )));
+        }
         for place in places.iter().filter_map(|(_, place)| place.file()) {
             check_place(place).map_err(|error| Failure::Usage(unwritable(place, &error)))?;
         }
@@ -70,15 +82,13 @@ impl Outputs {
                 .and_then(|()| check_place(&folder.join("evidence.json")))
                 .map_err(|error| Failure::Usage(unwritable(folder, &error)))?;
         }
-        Ok(Self { report, html, junit, sarif, protocols, evidence })
+        Ok(Self { report, html, junit, sarif, protocols, evidence, prints_json })
     }
 
     /// Whether one of the documents goes to standard output.
     pub(super) fn take_standard_output(&self) -> bool {
-        [Some(&self.report), self.html.as_ref(), self.junit.as_ref(), self.sarif.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|place| place.file().is_none())
+        let places = [Some(&self.report), self.html.as_ref(), self.junit.as_ref(), self.sarif.as_ref()];
+        self.prints_json || places.into_iter().flatten().any(|place| place.file().is_none())
     }
 
     /// Where everything was written, for the user; empty if nothing is in a file.
@@ -105,14 +115,9 @@ impl Outputs {
     /// Writes all files. A file that cannot be written does not stop the others. A report that cannot be written to its
     /// file goes to standard output.
     ///
-    /// protocols: the additional checks.
-    ///
     /// Errors: the files that could not be written.
-    pub(super) fn write(
-        &self,
-        finished: &RunResult,
-        protocols: Option<&ProtocolReport>,
-    ) -> Result<(), String> {
+    pub(super) fn write(&self, finished: &RunResult) -> Result<(), String> {
+        let protocols = finished.protocols.as_ref();
         let mut problems = Vec::new();
         let document = finished.report.to_json();
         let mut out = StandardOutput::default();
@@ -124,7 +129,10 @@ impl Outputs {
                         "{}; the report was written to standard output instead",
                         unwritable(place, &error)
                     ));
-                    out.write("the report", &document, &mut problems);
+                    // The document there contains it.
+                    if !self.prints_json {
+                        out.write("the report", &document, &mut problems);
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use gatewright::report::{Check, CheckId, ProtocolCheck, Status};
+use gatewright::report::{Check, CheckId, Status};
 use gatewright::visible::visible;
 use gatewright_checkkit::{PlannedCell, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -36,13 +36,6 @@ impl ProgressLine {
         self.bar.finish_and_clear();
     }
 
-    /// Writes the result of an additional check.
-    pub(super) fn show_check(&self, check: &ProtocolCheck) {
-        if check.duration_ms.is_some() {
-            self.print(&result(check.status, &check.id, &check.model, check.duration_ms));
-        }
-    }
-
     fn print(&self, line: &str) {
         if self.bar.is_hidden() && crate::terminal::is_watched() {
             // A terminal that can't move the cursor (`TERM=dumb`) has no line to redraw, but accepts whole lines.
@@ -64,7 +57,11 @@ impl ProgressLine {
                 self.bar.set_message("");
                 self.print(&finished(check));
             }
-            Progress::Finished { .. } => {}
+            Progress::ProtocolChecked { check } if check.duration_ms.is_some() => {
+                self.print(&result(check.status, &check.id, &check.model, check.duration_ms));
+            }
+            // Skipped.
+            Progress::Finished { .. } | Progress::ProtocolChecked { .. } => {}
         }
     }
 }

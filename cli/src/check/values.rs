@@ -2,14 +2,8 @@
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use gatewright::did_you_mean::suggestion;
 use gatewright::report::{AgentMode, CheckId};
 use gatewright_checkkit::ProbedProtocol;
-
-use crate::exit::Failure;
-
-/// The name of all protocols.
-const ALL_PROTOCOLS: &str = "all";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Mode {
@@ -18,21 +12,22 @@ pub(crate) enum Mode {
     AllModels,
 }
 
-/// The protocols of `--protocols`, in the order of the document.
-///
-/// Errors: a name that is neither one of them nor `all`.
-pub(crate) fn protocols(names: &[String]) -> Result<Vec<ProbedProtocol>, Failure> {
-    let known = ProbedProtocol::ALL.map(ProbedProtocol::name);
-    if let Some(other) = names.iter().find(|name| *name != ALL_PROTOCOLS && !known.contains(&name.as_str())) {
-        let offer = suggestion(other, known);
-        let all = known.join(", ");
-        return Err(Failure::Usage(format!(
-            "--protocols: {other:?} is not one of {all} and {ALL_PROTOCOLS}{offer}"
-        )));
-    }
-    let is_all = names.iter().any(|name| name == ALL_PROTOCOLS);
-    let is_chosen = |protocol: &ProbedProtocol| is_all || names.iter().any(|name| name == protocol.name());
-    Ok(ProbedProtocol::ALL.into_iter().filter(is_chosen).collect())
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ProtocolChoice {
+    Chat,
+    Messages,
+    Native,
+    All,
+}
+
+pub(crate) fn protocols(chosen: &[ProtocolChoice]) -> Vec<ProbedProtocol> {
+    let named = |choice: &ProtocolChoice| match choice {
+        ProtocolChoice::Chat => vec![ProbedProtocol::Chat],
+        ProtocolChoice::Messages => vec![ProbedProtocol::Messages],
+        ProtocolChoice::Native => vec![ProbedProtocol::Native],
+        ProtocolChoice::All => ProbedProtocol::ALL.to_vec(),
+    };
+    chosen.iter().flat_map(named).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

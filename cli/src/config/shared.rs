@@ -9,7 +9,7 @@ use gatewright::visible::visible;
 use gatewright_gateway::{ConfigPush, ConfigPushed, ConfigRevision, SharedConfig};
 
 use crate::exit::{Exit, FAILED, Failure, print_message};
-use crate::json;
+use crate::json::{self, JsonOption};
 use crate::operator::OperatorTarget;
 use crate::{places, table};
 
@@ -23,6 +23,8 @@ pub(super) struct Push {
     #[command(flatten)]
     change: Change,
     #[command(flatten)]
+    format: JsonOption,
+    #[command(flatten)]
     place: OperatorTarget,
 }
 
@@ -30,6 +32,9 @@ pub(super) struct Push {
 pub(super) struct Show {
     /// Revision number [default: the newest]
     revision: Option<u64>,
+    /// Print JSON: the revision, with its document
+    #[arg(long)]
+    json: bool,
     /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -39,9 +44,8 @@ pub(super) struct Show {
 
 #[derive(Debug, Args)]
 pub(super) struct History {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonOption,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -52,6 +56,8 @@ pub(super) struct Rollback {
     revision: u64,
     #[command(flatten)]
     change: Change,
+    #[command(flatten)]
+    format: JsonOption,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -82,7 +88,7 @@ fn user() -> Option<String> {
 }
 
 pub(super) async fn push(arguments: Push) -> Exit {
-    let Push { file, change, place } = arguments;
+    let Push { file, change, format, place } = arguments;
     let document = read(&file)?;
     // Checked here first, so that messages name the file.
     if let Err(problems) = SharedConfig::check(&document, &file.display().to_string()) {
@@ -92,28 +98,27 @@ pub(super) async fn push(arguments: Push) -> Exit {
         return Ok(FAILED);
     }
     let pushed = place.open_or_create().await?.push_config(change.of(Some(document), None)).await?;
-    print_result(&pushed);
-    Ok(0)
+    print_result(&pushed, format)
 }
 
 pub(super) async fn rollback(arguments: Rollback) -> Exit {
-    let Rollback { revision, change, place } = arguments;
+    let Rollback { revision, change, format, place } = arguments;
     let pushed = place.open().await?.push_config(change.of(None, Some(revision))).await?;
-    print_result(&pushed);
-    Ok(0)
+    print_result(&pushed, format)
 }
 
 pub(super) async fn show(arguments: Show) -> Exit {
-    let Show { revision, out, place } = arguments;
+    let Show { revision, json, out, place } = arguments;
     let found = place.open().await?.config_document(revision).await?;
-    places::write(&found.document, out.as_deref())?;
+    let text = if json { json::text(&found) + "\n" } else { found.document };
+    places::write(&text, out.as_deref())?;
     Ok(0)
 }
 
 pub(super) async fn history(arguments: History) -> Exit {
     let listed = arguments.place.open().await?.config_history().await?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if arguments.json {
+    if arguments.format.json {
         json::write(&mut out, &listed)?;
     } else {
         let heads = ["REVISION", "MADE", "BY", "REPEATS"].map(str::to_owned);
@@ -141,7 +146,11 @@ fn read(file: &Path) -> Result<String, Failure> {
     Ok(document)
 }
 
-fn print_result(pushed: &ConfigPushed) {
+fn print_result(pushed: &ConfigPushed, format: JsonOption) -> Exit {
+    if format.json {
+        json::write(&mut io::stdout().lock(), pushed)?;
+        return Ok(0);
+    }
     for warning in &pushed.warnings {
         print_message(&format!("warning: {}", visible(warning)));
     }
@@ -153,4 +162,5 @@ fn print_result(pushed: &ConfigPushed) {
     } else {
         print_message(&format!("nothing to publish: the document is the same as revision {revision}"));
     }
+    Ok(0)
 }

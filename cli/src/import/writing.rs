@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use gatewright::visible::visible;
+use gatewright_gateway::preset;
 
 /// The contents of the file.
 #[derive(Debug, Default)]
@@ -100,10 +101,13 @@ impl Upstream {
     fn write(&self, text: &mut String) {
         line(text, &format!("\n[upstreams.{}]", key(&self.name)));
         match self.preset {
-            Some(preset) => line(text, &format!("provider = {}", quoted(preset))),
+            Some(name) => line(text, &format!("provider = {}", quoted(name))),
             None => line(text, &format!("kind = {}", quoted(self.kind))),
         }
-        line(text, &format!("base_url = {}", quoted(&self.base_url)));
+        let usual = self.preset.and_then(|name| preset(name).ok()?.base_url());
+        if usual != Some(self.base_url.as_str()) {
+            line(text, &format!("base_url = {}", quoted(&self.base_url)));
+        }
         if self.is_signed {
             line(text, "key = { sigv4 = {} }");
         }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use gatewright::report::{Block, Blocks, Line, Lines, Outcome, Report, Source, Validator};
+use gatewright::report::{Block, Blocks, Line, Lines, Outcome, ProtocolReport, Report, Source, Validator};
 use walkdir::WalkDir;
 
 use crate::exit::{Failure, print_message};
@@ -57,8 +57,28 @@ pub(super) fn document(file: &Path, validator: &Validator) -> Result<Vec<u8>, Fa
 
 /// Reads one valid report. The violations of an invalid one go to standard error.
 pub(crate) fn report(file: &Path, validator: &Validator) -> Result<Report, Failure> {
-    let document = document(file, validator)?;
-    validator.read(&document).map_err(|outcome| refused(file, &document, &outcome))
+    report_of(file, &document(file, validator)?, validator)
+}
+
+/// The report in a document. Errors: it is invalid, or has additional checks instead.
+pub(super) fn report_of(file: &Path, document: &[u8], validator: &Validator) -> Result<Report, Failure> {
+    if ProtocolReport::recognizes(document) {
+        let name = file.to_string_lossy();
+        return Err(Failure::Usage(format!(
+            "{} contains additional checks, not a report: show, html, validate and fmt of `gatewright report` read it",
+            title(&name)
+        )));
+    }
+    validator.read(document).map_err(|outcome| refused(file, document, &outcome))
+}
+
+/// The additional checks in a document, which a report's document is not.
+pub(super) fn protocols_of(
+    file: &Path,
+    document: &[u8],
+    validator: &Validator,
+) -> Result<ProtocolReport, Failure> {
+    validator.read_protocols(document).map_err(|outcome| refused(file, document, &outcome))
 }
 
 /// The failure for an invalid document, with its violations as `validate` prints them.

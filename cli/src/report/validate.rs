@@ -52,7 +52,7 @@ pub(super) struct ValidateArguments {
     /// Violations to list per report, and advisories likewise, 1 to 100000; the rest is only counted [default: 1000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_findings: Option<u32>,
-    /// Reports: files, folders (every .json, .ndjson and .jsonl file below) or patterns; - is standard input
+    /// Reports and additional checks: files, folders (every .json, .ndjson and .jsonl file below) or patterns; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use gatewright::visible::visible;
 use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
-use gatewright_gateway::{Config, Faults, Gateway, Kind, ModelKind, presets};
+use gatewright_gateway::{Config, Faults, Gateway, Kind, ModelKind, Preset, presets};
 
 use super::key::{LocalKeys, Origin};
 use crate::amount::bytes;
@@ -70,8 +70,8 @@ impl Origins {
 }
 
 impl Announcement {
-    /// `traces`: whether traces are exported. `unused`: how to use providers whose keys are set.
-    pub(super) fn of(config: &Config, traces: bool, unused: Option<String>) -> Self {
+    /// `traces`: whether traces are exported. `unused`: how to use providers whose keys are set, a line each.
+    pub(super) fn of(config: &Config, traces: bool, unused: Vec<String>) -> Self {
         let model = config.models.iter().find(|model| model.kind == ModelKind::Text);
         let mut on = vec![
             ("Upstreams", upstreams(config)),
@@ -79,7 +79,7 @@ impl Announcement {
             ("TLS", tls(config)),
             ("Operators", operators(config)),
         ];
-        on.extend(unused.map(|unused| ("Providers", unused)));
+        on.extend(unused.into_iter().map(|unused| ("Providers", unused)));
         on.extend(chosen(config, traces));
         Self {
             provider: provider(config),
@@ -197,26 +197,42 @@ impl Announcement {
     }
 }
 
-/// How to use the providers whose keys are set, for a gateway that only simulates one.
-pub(super) fn unused_providers(variable: fn(&str) -> Option<OsString>) -> Option<String> {
-    let mut found: Vec<(&str, &str)> = Vec::new();
-    for preset in presets().iter().filter(|preset| preset.base_url().is_some()) {
-        let Some(name) = preset.key_variable() else { continue };
-        let is_set = variable(name).is_some_and(|key| !key.is_empty());
+/// How to use the providers whose keys are set, for a gateway that only simulates one, a line each: those that need nothing else
+/// are on the first one.
+pub(super) fn unused_providers(variable: fn(&str) -> Option<OsString>) -> Vec<String> {
+    let mut found: Vec<(&str, &Preset)> = Vec::new();
+    for preset in presets() {
+        let Some(name) = preset.key_variable(variable) else { continue };
         // The first provider with a variable is the main one.
-        if is_set && found.iter().all(|(known, _)| *known != name) {
-            found.push((name, preset.name));
+        if found.iter().all(|(known, _)| *known != name) {
+            found.push((name, preset));
         }
     }
-    let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
-    let (last, first) = names.split_last()?;
-    let names = match first {
-        [] => format!("{last} is set"),
-        first => format!("{} and {last} are set", first.join(", ")),
-    };
-    let flags: Vec<String> = found.iter().map(|(_, provider)| format!(" --provider {provider}")).collect();
-    let uses = if found.len() == 1 { "uses it" } else { "uses them" };
-    Some(format!("{names}: `gatewright serve{}` {uses}", flags.concat()))
+    let (ready, others): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(_, preset)| preset.base_url().is_some());
+    let names: Vec<&str> = ready.iter().map(|(name, _)| *name).collect();
+    let flags: Vec<String> = ready.iter().map(|(_, preset)| format!(" --provider {}", preset.name)).collect();
+    let flags = flags.concat();
+    let ready = names.split_last().map(|(last, first)| match first {
+        [] => format!("{last} is set: `gatewright serve{flags}` uses it"),
+        first => format!("{} and {last} are set: `gatewright serve{flags}` uses them", first.join(", ")),
+    });
+    ready.into_iter().chain(others.into_iter().map(|(name, preset)| unaddressed(name, preset))).collect()
+}
+
+/// How to use a provider whose address only the operator knows.
+fn unaddressed(variable: &str, preset: &Preset) -> String {
+    let name = preset.name;
+    let example = preset.example_base_url.as_deref().unwrap_or_default();
+    match &preset.own_models {
+        Some(own) => format!(
+            "{variable} is set: `gatewright config init --provider {name}` writes a file that uses it; fill in your address, such \
+             as {example}, and {own}"
+        ),
+        None => format!(
+            "{variable} is set: `gatewright serve --provider {name}=URL` uses it; URL is your address, such as {example}"
+        ),
+    }
 }
 
 /// A line wrapped between words. `indent`: of further lines. `width`: of the terminal.
@@ -338,15 +354,39 @@ mod tests {
 
     #[test]
     fn providers_whose_keys_are_set_are_named_with_the_command() {
-        assert_eq!(unused_providers(|_| None), None);
-        assert_eq!(unused_providers(|_| Some(OsString::new())), None, "empty variables count as unset");
+        let none: [String; 0] = [];
+        assert_eq!(unused_providers(|_| None), none);
+        assert_eq!(unused_providers(|_| Some(OsString::new())), none, "empty variables count as unset");
         let one = unused_providers(|name| (name == "OPENAI_API_KEY").then(|| "k".into()));
-        let expected = "OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it";
-        assert_eq!(one.as_deref(), Some(expected));
+        assert_eq!(one, ["OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it"]);
         let two = |name: &str| ["GEMINI_API_KEY", "ANTHROPIC_API_KEY"].contains(&name).then(|| "k".into());
         let expected = "ANTHROPIC_API_KEY and GEMINI_API_KEY are set: `gatewright serve --provider anthropic --provider gemini` \
                     uses them";
-        assert_eq!(unused_providers(two).as_deref(), Some(expected));
+        assert_eq!(unused_providers(two), [expected]);
+        // Of the variables of one provider, only the one that it uses.
+        let both = |name: &str| ["GEMINI_API_KEY", "GOOGLE_API_KEY"].contains(&name).then(|| "k".into());
+        assert_eq!(
+            unused_providers(both),
+            ["GOOGLE_API_KEY is set: `gatewright serve --provider gemini` uses it"]
+        );
+    }
+
+    #[test]
+    fn providers_that_need_more_than_their_key_are_named_with_what_is_missing() {
+        let all = |name: &str| {
+            let set = ["AWS_BEARER_TOKEN_BEDROCK", "AZURE_OPENAI_API_KEY", "CO_API_KEY"].contains(&name);
+            set.then(|| "k".into())
+        };
+        assert_eq!(
+            unused_providers(all),
+            [
+                "CO_API_KEY is set: `gatewright serve --provider cohere` uses it",
+                "AZURE_OPENAI_API_KEY is set: `gatewright config init --provider azure-openai` writes a file that uses it; fill in \
+                 your address, such as https://RESOURCE.openai.azure.com/openai/v1, and the names of your deployments",
+                "AWS_BEARER_TOKEN_BEDROCK is set: `gatewright serve --provider bedrock=URL` uses it; URL is your address, such as \
+                 https://bedrock-mantle.us-east-1.api.aws/v1",
+            ]
+        );
     }
 
     #[test]

@@ -421,8 +421,9 @@ fn failed_additional_check_fails_the_run() {
     let place = Place::new();
     let report = place.path("report.json");
     let arguments = ["--out", &report, "--only", "models_endpoint", "--protocols", "chat,native"];
-    let (code, output, _) = outcome(&mut check(&gateway, &arguments));
+    let (code, output, _) = outcome(check(&gateway, &arguments).args(["--annotations", "github"]));
     assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("::error title=chat_tool "), "{output}");
     assert!(output.contains("FAIL  chat_tool  ") && output.contains("pass  native_tool  "), "{output}");
     assert_eq!(place.json("report.json")["overall_status"], "pass");
     assert_eq!(place.json("report.protocols.json")["overall_status"], "fail");
@@ -431,7 +432,7 @@ fn failed_additional_check_fails_the_run() {
 #[test]
 fn unusable_protocols_are_refused_before_anything_is_sent() {
     for (arguments, part) in [
-        (&["--protocols", "chatt"][..], "did you mean chat?"),
+        (&["--protocols", "chatt"][..], "a similar value exists: 'chat'"),
         (&["--protocols", "chat", "--out", "-"], "set --out to a file"),
     ] {
         let mut command = gatewright();
@@ -440,6 +441,38 @@ fn unusable_protocols_are_refused_before_anything_is_sent() {
         assert_eq!(code, Some(2), "{error}");
         assert!(error.contains(part), "{error}");
     }
+}
+
+/// One document on standard output, for programs; people have the summary on standard error.
+#[test]
+fn json_has_both_documents_and_what_newly_failed() {
+    let gateway = Serving::start(&["--fault", "no_tool_call@create_response"], None);
+    let place = Place::new();
+    let (report, baseline) = (place.path("report.json"), place.path("baseline.json"));
+    assert_eq!(run(&["report", "new", "--out", &baseline]).status.code(), Some(0));
+    let printed = |arguments: &[&str]| {
+        let base = ["--out", &report, "--models", "model-sol", "--json"];
+        let (code, output, error) = outcome(check(&gateway, &base).args(arguments));
+        assert_eq!(code, Some(1), "{error}");
+        assert!(error.starts_with("FAIL  "), "{error}");
+        serde_json::from_str::<Value>(&output).expect("one document")
+    };
+    let document = printed(&[]);
+    assert_eq!(document["report"], place.json("report.json"));
+    assert_eq!((&document["interrupted"], &document["protocols"]), (&false.into(), &Value::Null));
+    assert_eq!(document["new_failures"], Value::Null, "there is no baseline");
+    let document = printed(&["--protocols", "messages", "--baseline", &baseline]);
+    assert_eq!(document["protocols"], place.json("report.protocols.json"));
+    let new = serde_json::json!([{ "id": "responses_function_tool", "model": "model-sol" }]);
+    assert_eq!(document["new_failures"], new);
+}
+
+#[test]
+fn json_and_a_file_on_standard_output_exclude_each_other() {
+    let arguments = ["check", "--base-url", "http://127.0.0.1:1", "--json", "--junit", "-"];
+    let (code, output, error) = outcome(gatewright().args(arguments).env("GATEWRIGHT_API_KEY", "k"));
+    assert_eq!((code, output.as_str()), (Some(2), ""));
+    assert!(error.contains("--json and --junit - both write to standard output"), "{error}");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use crate::{gatewright, run, transcript};
 
 #[test]
 fn help_of_every_command() {
-    let reports = ["validate", "show", "html", "diff", "junit", "trend", "fmt", "new", "schema", "explain"];
+    let reports =
+        ["validate", "show", "html", "diff", "junit", "sarif", "trend", "fmt", "new", "schema", "explain"];
     let reports = reports.map(|command| format!("report {command}"));
     let commands = [
         "",

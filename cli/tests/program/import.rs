@@ -321,6 +321,55 @@ fn providers_with_their_own_request_form_become_upstreams_of_these_providers() {
     assert_eq!(checked.status.code(), Some(0), "{}", transcript(&checked));
 }
 
+/// Without it, the file would lack what the provider's server doesn't accept, such as custom tools.
+#[test]
+fn provider_at_its_usual_address_has_the_settings_of_its_name() {
+    let deployments = [
+        ("groq/a", "", "provider = \"groq\"\nkey = { env = \"GROQ_API_KEY\" }\n"),
+        ("mistral/b", "", "provider = \"mistral\"\nkey = "),
+        ("deepseek/c", "api_base: 'https://api.deepseek.com/v1', ", "provider = \"deepseek\"\nkey = "),
+        ("xai/d", "", "provider = \"xai\"\nkey = "),
+        (
+            "together_ai/e",
+            "",
+            "[upstreams.together_ai]\nprovider = \"together\"\nkey = { env = \"TOGETHERAI_API_KEY\" }\n",
+        ),
+        ("fireworks_ai/accounts/fireworks/models/f", "", "provider = \"fireworks\"\nkey = "),
+        ("openrouter/openai/gpt-x", "", "provider = \"openrouter\"\nkey = "),
+        ("cerebras/g", "", "provider = \"cerebras\"\nkey = "),
+        ("moonshot/h", "", "provider = \"moonshot\"\nkey = "),
+        ("zai/i", "", "provider = \"zai\"\nkey = "),
+        ("ollama/j", "", "provider = \"ollama\"\n\n"),
+        // Another prefix, but the address tells.
+        (
+            "openai/k",
+            "api_base: 'https://generativelanguage.googleapis.com/v1beta/openai/', ",
+            "provider = \"gemini-compatible\"\nkey = { env = \"OPENAI_API_KEY\" }\n",
+        ),
+        ("anthropic/l", "api_base: 'https://api.anthropic.com', ", "provider = \"anthropic\"\nkey = "),
+        // Other servers.
+        (
+            "groq/m",
+            "api_base: 'https://proxy.example/v1', ",
+            "kind = \"chat\"\nbase_url = \"https://proxy.example/v1\"\nkey = ",
+        ),
+        (
+            "openai/n",
+            "api_base: 'http://127.0.0.1:8080/v1', ",
+            "kind = \"chat\"\nbase_url = \"http://127.0.0.1:8080/v1\"\nkey = ",
+        ),
+        ("perplexity/o", "", "kind = \"chat\"\nbase_url = \"https://api.perplexity.ai\"\nkey = "),
+    ];
+    for (model, base, expected) in deployments {
+        let yaml = format!("model_list: [{{model_name: m, litellm_params: {{{base}model: {model}}}}}]\n");
+        let result = import(&yaml);
+        assert!(result.contains(expected), "{model}: {expected} in:\n{result}");
+    }
+    // Its protocol is that of the provider, too.
+    let result = import("model_list: [{model_name: m, litellm_params: {model: xai/grok-4}}]\n");
+    assert!(!result.contains("translate_responses"), "{result}");
+}
+
 #[test]
 fn invalid_yaml_is_explained_with_its_position_in_plain_words() {
     let cases = [

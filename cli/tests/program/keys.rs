@@ -245,17 +245,21 @@ fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
     let folder = tempfile::tempdir().expect("a folder");
     let runtime = Runtime::new().expect("threads");
     let (url, stop) = gateway(&runtime, Some(folder.path()));
-    let mut command = gatewright();
-    command.args(["chat", "Say hi", "--model", "model-sol"]);
-    command.env("GATEWRIGHT_BASE_URL", &url).env("GATEWRIGHT_API_KEY", "gw-client");
-    assert_eq!(command.output().expect("the program starts").status.code(), Some(0));
+    let ask = |model: &str| {
+        let mut command = gatewright();
+        command.args(["chat", "Say hi", "--model", model]);
+        command.env("GATEWRIGHT_BASE_URL", &url).env("GATEWRIGHT_API_KEY", "gw-client");
+        command.output().expect("the program starts").status.code()
+    };
+    assert_ne!(ask("no-such-model"), Some(0));
+    assert_eq!(ask("model-sol"), Some(0));
     let places = [Place::Folder(folder.path()), Place::Gateway(&url)];
     for place in &places {
         // It is written within a second.
         let rows = (0..100).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(50));
             let rows = place.json(&["usage", "--by", "key,model", "--json"]);
-            (rows[0]["requests"] == 1).then_some(rows)
+            (rows[1]["requests"] == 1 && rows[0]["failed"] != 0).then_some(rows)
         });
         let rows = rows.expect("the usage is there");
         assert_eq!(
@@ -263,14 +267,19 @@ fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
             rows,
             "the earlier spelling"
         );
-        assert_eq!((&rows[0]["key"], &rows[0]["day"]), (&"default".into(), &Value::Null));
+        assert_eq!((&rows[1]["key"], &rows[1]["day"]), (&"default".into(), &Value::Null));
+        assert_eq!((&rows[1]["failed"], &rows[1]["timed"]), (&0.into(), &1.into()));
         let (table, _) = place.output_of(&["usage", "--by", "key,model"]);
-        let (head, row) = table.split_once('\n').expect("two lines");
-        assert!(head.starts_with("DAY  KEY ") && row.starts_with("-    default  model-sol  -  "), "{table}");
+        let [head, failed, row] = table.lines().collect::<Vec<_>>().try_into().expect("three lines");
+        assert!(head.starts_with("DAY  KEY ") && head.contains("  FAILED  LATENCY  "), "{table}");
+        assert!(failed.starts_with("-    default  (none)     -  "), "{table}");
+        assert!(row.starts_with("-    default  model-sol  -  ") && row.contains("ms  "), "{table}");
         let (csv, _) = place.output_of(&["usage", "--by", "key,model", "--format", "csv"]);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("day,key,name,model,upstream,requests,"), "{csv}");
-        assert!(lines[1].starts_with(",default,,model-sol,,1,1,"), "{csv}");
+        assert!(lines[0].ends_with(",unpriced,failed,timed,first_byte_ms,latency_ms"), "{csv}");
+        assert!(lines[1].starts_with(",default,,,,0,0,"), "{csv}");
+        assert!(lines[2].starts_with(",default,,model-sol,,1,1,"), "{csv}");
     }
     drop(stop);
 }

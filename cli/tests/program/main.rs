@@ -1,5 +1,6 @@
 //! The program as people and scripts run it: exit codes, output, messages.
 
+mod answers;
 mod check;
 mod config;
 #[cfg(unix)]
@@ -22,6 +23,8 @@ mod observability;
 #[cfg(target_os = "linux")]
 mod power_loss;
 mod prices;
+#[cfg(unix)]
+mod provider_models;
 mod providers;
 mod report;
 #[cfg(unix)]
@@ -58,6 +61,9 @@ fn gatewright() -> Command {
         "RUST_LOG",
         "HTTP_PROXY",
         "http_proxy",
+        "GOOGLE_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENAI_API_KEY",
     ] {
         command.env_remove(variable);
     }

@@ -248,7 +248,7 @@ fn gateway_prices_usage_by_the_file_and_reloads_it_on_change() {
     let table = String::from_utf8(table.stdout).expect("text");
     let luna = table.lines().find(|line| line.contains("model-luna")).expect("a row");
     let cells: Vec<&str> = luna.split_whitespace().collect();
-    assert_eq!((cells[4], cells[6], cells.last()), ("1", "1", Some(&"-")), "{table}");
+    assert_eq!((cells[4], cells[5], cells[8], cells.last()), ("1", "0", "1", Some(&"-")), "{table}");
     price(1000);
     wait_until("the new price is in use", || {
         ask("model-sol");

@@ -1,5 +1,6 @@
 //! `gatewright report`.
 
+mod additional;
 mod formats;
 mod validate;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 
 use crate::gateway::Serving;
 use crate::webhooks::wait_until;
@@ -56,6 +57,30 @@ fn document_becomes_a_revision_is_shown_and_rolled_back() {
     let row = |at: usize| [rows[at][0], rows[at][2], rows[at][3]];
     assert_eq!(rows[2], ["REVISION", "MADE", "BY", "REPEATS"], "{history}");
     assert_eq!([row(3), row(4), row(5)], [["3", "ada", "1"], ["2", "grace", "-"], ["1", "ada", "-"]]);
+}
+
+#[test]
+fn changes_and_documents_are_printed_as_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder, "first.toml", SHARED);
+    write(folder, "second.toml", &SHARED.replace("first", "second"));
+    let printed = |arguments: &[&str]| -> Value {
+        let transcript = transcript_of(folder, &[&["config"], arguments, &["--json"]].concat());
+        let document = transcript.strip_prefix("exit code 0\n--- stdout\n").expect("success");
+        serde_json::from_str(document.strip_suffix("--- stderr\n").expect("no message")).expect("JSON")
+    };
+    let pushed = |revision: u64, is_new: bool| json!({ "revision": revision, "new": is_new, "warnings": [] });
+    assert_eq!(printed(&["push", "first.toml"]), pushed(1, true));
+    assert_eq!(printed(&["push", "first.toml"]), pushed(1, false));
+    assert_eq!(printed(&["push", "second.toml", "--by", "grace"]), pushed(2, true));
+    assert_eq!(printed(&["rollback", "1"]), pushed(3, true));
+    let shown = printed(&["show"]);
+    assert_eq!((&shown["revision"], &shown["by"], &shown["repeats"]), (&3.into(), &"ada".into(), &1.into()));
+    assert_eq!(shown["document"], SHARED);
+    assert!(shown["made"].is_u64(), "{shown}");
+    let history = printed(&["history"]);
+    assert_eq!((&history[1]["by"], &history[1]["document"]), (&"grace".into(), &Value::Null));
 }
 
 #[test]

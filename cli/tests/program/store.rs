@@ -71,7 +71,13 @@ fn export_can_be_imported_into_an_empty_store() {
     // The pepper is not among the rows: a different one is rejected from then on.
     std::fs::create_dir(&other).expect("a folder");
     std::fs::copy(data.join("pepper"), other.join("pepper")).expect("the pepper");
-    output_of(&["store", "import", text(&file), "--data", text(&other)]);
+    let imported = run(&["store", "import", text(&file), "--json", "--data", text(&other)]);
+    let imported: Value = serde_json::from_slice(&imported.stdout).expect("JSON");
+    assert_eq!(
+        imported,
+        serde_json::json!({ "rows": lines.lines().count() - 2 }),
+        "without the first and the last line"
+    );
     assert_eq!(keys(&other), keys(&data));
     let again = run(&["store", "import", text(&file), "--data", text(&other)]);
     assert_eq!(again.status.code(), Some(1));

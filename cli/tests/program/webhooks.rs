@@ -171,6 +171,23 @@ fn notification_survives_the_gateway_and_can_be_redelivered() {
     let output = unknown.output().expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no notification \"msg_0\""));
+
+    let json = |arguments: &[&str]| -> (Option<i32>, Value) {
+        let mut command = gatewright();
+        let output = command.args(["webhooks"]).args(arguments).args(["--json", "--data", data]);
+        let output = output.output().expect("it runs");
+        (output.status.code(), serde_json::from_slice(&output.stdout).expect("JSON"))
+    };
+    let (code, results) = json(&["redeliver", "msg_0", id]);
+    assert_eq!(
+        (code, &results[0]["id"], &results[0]["redelivered"]),
+        (Some(1), &"msg_0".into(), &false.into())
+    );
+    assert!(results[0]["error"].as_str().is_some_and(|error| error.contains("there is no notification")));
+    assert_eq!(results[1], serde_json::json!({ "id": id, "redelivered": true, "error": null }));
+    assert_eq!(json(&["redeliver", "--dead"]), (Some(0), serde_json::json!([])));
+    let (_, secret) = json(&["secret"]);
+    assert!(secret["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
 }
 
 /// 6: an undeliverable notification is given up after the last attempt, however often the gateway was restarted meanwhile.

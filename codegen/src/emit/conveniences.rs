@@ -15,9 +15,10 @@ use crate::names;
 /// `core/src/api/generated/conveniences.rs`.
 pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let api = input.api;
-    let mut code = "//! What answers offer beyond their members, and what streams amount to.\n\n\
+    let mut code =
+        "//! Methods of answers beyond their members, and the documents that streams add up to.\n\n\
          use crate::api::chunk::Chunk;\nuse crate::api::generated::types;\n"
-        .to_owned();
+            .to_owned();
     let mut wholes = BTreeMap::new();
     for operation in &api.operations {
         let Some((stream, last)) =

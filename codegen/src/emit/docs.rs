@@ -29,8 +29,8 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
 
 /// What the sections are that texts name as their source.
 pub(crate) const SOURCE: &str = "A source is a section of the document that this API follows, which is not part of this project: \
-    [the rules by their numbers](../rules.md) says what each section is about, [spec/openapi.yaml](../../spec/openapi.yaml) marks \
-    what comes from it (`x-source`), and [gaps](../../spec/gaps.md) lists what it leaves open, and what we chose.";
+    [the rules by their numbers](../rules.md) describes each section, [spec/openapi.yaml](../../spec/openapi.yaml) marks the parts \
+    that come from it (`x-source`), and [gaps](../../spec/gaps.md) lists what it leaves open, and what we chose.";
 
 fn operations(api: &Api) -> String {
     let mut out = format!(
@@ -154,7 +154,7 @@ pub(super) fn field_table(fields: &[Field], owner: &str) -> String {
 
 fn types(api: &Api) -> String {
     let mut out = format!(
-        "# Types\n\nObjects keep members that are not listed, unless their type is closed. A field \
+        "# Types\n\nObjects preserve unlisted members, unless their type is closed. A field \
          has the source of its type, unless its notes name another. {SOURCE}\n"
     );
     for schema in api.schemas.values() {
@@ -180,16 +180,20 @@ pub(super) fn form(schema: &Schema) -> String {
                 out.push_str(&field_table(&object.fields, &schema.source));
             }
             if let Some(member) = &object.iterable {
-                _ = writeln!(out, "\nIterating over it in Python and Node gives the items of `{member}`.");
+                _ = writeln!(out, "\nIterating over it in Python and Node yields the items of `{member}`.");
             }
             if object.protobuf {
                 out.push_str(
-                    "\nRequests write it as the JSON mapping of protocol buffers allows: members in snake case too, \
+                    "\nRequests may use the JSON mapping of protocol buffers: members also in snake case, \
                      numbers as text, null for absence.\n",
                 );
             }
             if let Some(text) = &object.text {
-                _ = writeln!(out, "\nClients add `{}`, not on the wire: {}", text.name, text.description);
+                _ = writeln!(
+                    out,
+                    "\nClients add `{}`, which is not on the wire: {}",
+                    text.name, text.description
+                );
             }
             match &object.additional {
                 Additional::Keep => {}
@@ -215,8 +219,10 @@ pub(super) fn form(schema: &Schema) -> String {
 fn errors(api: &Api) -> String {
     let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node. The \
                    specification leaves errors open, so kinds and codes are additions of this gateway, unless their meaning \
-                   names a [section](../rules.md). An error that lists `violations` gives the number of that section with \
-                   each.\n\n\
+                   names a [section](../rules.md).\n\nEach of an error's `violations` has a `section`: the number of the rule, \
+                   such as `2.1` or `7 rule 3`, or `ours` for a rule of this gateway. To look a number up, find it on the page \
+                   [The rules by their numbers](../rules.md) of this documentation, whose headings begin with the numbers; it \
+                   says what `ours` means, too.\n\n\
                    | Kind | Class | Extends | Status | Retried | Meaning |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for base in &api.errors.bases {
@@ -237,7 +243,7 @@ fn errors(api: &Api) -> String {
         );
     }
     out.push_str(
-        "\n## Codes\n\nWhat the gateway puts into error bodies, in the standard form (type, code, status), the native form and the messages form.\n\n\
+        "\n## Codes\n\nThe codes in the gateway's error bodies, in the standard form (type, code, status), the native form and the messages form.\n\n\
          | Code | Type | Status | Native status | Native HTTP | Messages type | Meaning |\n\
          |---|---|---|---|---|---|---|\n",
     );

@@ -16,7 +16,7 @@ use crate::names;
 pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let api = input.api;
     let forms = Forms { api };
-    let mut code = "//! The forms of what streams bring and amount to.\n\n\
+    let mut code = "//! The forms of the items of streams and of the documents that they add up to.\n\n\
          use crate::api::form::Presence::{Nullable, Optional, Required, Stated};\n\
          use crate::api::form::{Form, Member, Presence};\n\
          use crate::api::operation::Operation;\n\n\
@@ -29,9 +29,9 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
         let stream = operation.stream.as_ref()?;
         Some(operation.response.clone().unwrap_or_else(|| stream.item.clone()))
     };
-    code.push_str("\n/// The form of what an operation streams.\n");
+    code.push_str("\n/// The form of the items that an operation streams.\n");
     code.push_str(&forms.of_operations("chunk_form", chunk, &mut reached));
-    code.push_str("\n/// The form of the answer that a stream of an operation amounts to.\n");
+    code.push_str("\n/// The form of the answer that a stream of an operation adds up to.\n");
     code.push_str(&forms.of_operations("whole_form", whole, &mut reached));
     for (name, schema) in api.schemas.iter().filter(|(name, _)| reached.contains(*name)) {
         let form = forms.of_schema(name).unwrap_or_default();

@@ -36,9 +36,9 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         fence: "rust",
         signature: "text",
         title: "Rust",
-        opening: "Members of a body that are not required have setters: `with_temperature(0.5)`. Every method sends what the \
-                  caller set, and nothing else. The types are in `gatewright::types`. The client, its options, streams, errors and \
-                  all else are in [Rust, beside the operations](rust-client.md).\n",
+        opening: "Optional members of a body have setters: `with_temperature(0.5)`. A method sends only the members that you set. The \
+                  types are in `gatewright::types`. The [client reference](rust-client.md) has the client, its options, streams, \
+                  errors and the rest.\n",
         describe: resources::describe,
         frame: (
             "# #[tokio::main]\n# async fn main() -> Result<(), Box<dyn std::error::Error>> {\n\
@@ -52,10 +52,10 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         fence: "python",
         signature: "python fragment",
         title: "Python",
-        opening: "Arguments that are not given are not sent. `**options` are those of the call: `timeout`, `max_retries`, \
+        opening: "Omitted arguments are not sent. `**options` are the options of the call: `timeout`, `max_retries`, \
                   `extra_headers` and [more](python-client.md#options-of-a-call). `AsyncClient` has the same methods to await. Types are in \
-                  `gatewright.types`. The client, its options, streams, errors and all else are in [Python, beside the \
-                  operations](python-client.md).\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
+                  `gatewright.types`. The [client reference](python-client.md) has the client, its options, streams, errors and \
+                  the rest.\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
         describe: |api, _, operation| python::describe(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
@@ -65,9 +65,9 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         fence: "js",
         signature: "ts",
         title: "Node",
-        opening: "Members that are not given are not sent. `options` are those of the call: `timeoutMs`, `maxRetries`, `extraHeaders` and \
-                  [more](node-client.md#options-of-a-call). The client, its options, streams, errors and all else are in [Node, beside \
-                  the operations](node-client.md).\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
+        opening: "Omitted members are not sent. `options` are the options of the call: `timeoutMs`, `maxRetries`, `extraHeaders` and \
+                  [more](node-client.md#options-of-a-call). The [client reference](node-client.md) has the client, its options, \
+                  streams, errors and the rest.\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
         describe: |api, _, operation| typescript::describe(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
@@ -91,9 +91,9 @@ fn page(api: &Api, signatures: &Signatures, language: &ReferenceLanguage) -> Str
         .map(|operation| (operation, (language.describe)(api, signatures, operation)))
         .collect();
     let mut out = format!(
-        "# {}, operation by operation\n\nSignatures, arguments, errors and an example of every method. The examples run in CI, from \
-         top to bottom, against `gatewright serve`. What goes over the wire is in [operations](operations.md) and \
-         [types](types.md); errors that every call may raise are in [errors](errors.md). {SOURCE}\n\n{}\n\
+        "# {} operations\n\nSignatures, arguments, errors and an example of every method. The examples are tested with every \
+         release. [Operations](operations.md) and [types](types.md) describe the wire format, and [errors](errors.md) the errors \
+         that every call may raise. {SOURCE}\n\n{}\n\
          | Method | What it does |\n|---|---|\n",
         language.title, language.opening
     );

@@ -48,10 +48,10 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let native = |name: &str, body: &str| {
         file(format!("bindings-python/src/generated/{name}"), &api.source, &format!("\n{body}"))
     };
-    let modules = "//! What follows from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
+    let modules = "//! Generated from the specification.\n\npub(crate) mod conveniences;\npub(crate) mod known_fields;\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     let mut files = clients(input)?;
     files.extend([
-        python("__init__.py", &api.source, "\"\"\"What follows from the specification.\"\"\"\n"),
+        python("__init__.py", &api.source, "\"\"\"Generated from the specification.\"\"\"\n"),
         python("arguments.pyi", &api.source, &arguments::stub(api)),
         python("errors.py", "spec/errors.json", &errors::module(&api.errors)),
         python("report.py", "spec/report.schema.json", &report::module(api)),

@@ -22,8 +22,8 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let api = input.api;
     let types = ReportTypes { schemas: &api.report, samples: Samples::of(&api.report) };
     let mut code =
-        "//! The report as typed values. They hold what a valid report can hold; whether a document is valid, the\n\
-         //! schema says. A member that may be missing is an `Option`; one that may be missing or null is an\n\
+        "//! The report as typed values. They can represent every valid report; the schema decides whether a document\n\
+         //! is valid. A member that may be missing is an `Option`; one that may be missing or null is an\n\
          //! `Option<Option<_>>`, so that a report written out again is the report that was read. An integer outside its\n\
          //! type reads as the nearest that fits.\n\n\
          pub(crate) mod checker;\n#[cfg(test)]\npub(crate) mod suite;\n\n\
@@ -38,7 +38,7 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
         }
     }
     code.push_str(
-        "\n/// Reads a member that is there, null or not; an absent one takes its default, `None`.\n\
+        "\n/// Reads a member that is present, null or not; an absent one takes its default, `None`.\n\
          #[expect(clippy::option_option, reason = \"absent, null and a value are three things\")]\n\
          fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>\nwhere\n    \
          D: Deserializer<'de>,\n    T: Deserialize<'de>,\n{\n    \
@@ -201,7 +201,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
     }
     _ = write!(
         code,
-        "}}\n\nimpl {name} {{\n    /// All of them, in the order of the schema.\n{}    \
+        "}}\n\nimpl {name} {{\n    /// All values, in the order of the schema.\n{}    \
          pub const ALL: [Self; {}] = [{}];\n\n    \
          /// Its name in a report.\n{}    pub const fn name(self) -> &'static str {{\n        match self {{\n",
         all_example(name, words),
@@ -216,7 +216,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
     if !words.meanings.is_empty() {
         _ = write!(
             code,
-            "\n    /// What it means, in a sentence.\n{}    pub const fn meaning(self) -> &'static str {{\n        match self {{\n",
+            "\n    /// Its meaning, in a sentence.\n{}    pub const fn meaning(self) -> &'static str {{\n        match self {{\n",
             method_example(name, words, "meaning", &words.meanings)
         );
         for (word, meaning) in words.values.iter().zip(&words.meanings) {

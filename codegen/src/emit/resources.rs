@@ -34,8 +34,8 @@ impl<'c> Resources<'c> {
 pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let (api, signatures) = (input.api, &input.progenitor()?.signatures);
     let mut code = format!(
-        "//! The places on the client and their methods. Each is thin: it gives what the request is made of and says\n\
-         //! what the answer is; the transport does what lies between.\n\n\
+        "//! The resources of the client and their methods. Each method passes the parts of the request and the type\n\
+         //! of the answer to the transport, which does the rest.\n\n\
          use {}::{{operations, types}};\n{}",
         api.target.rust_api_module,
         imports(api),
@@ -194,7 +194,7 @@ fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resour
 fn setter(header: &Parameter) -> String {
     let name = names::rust(&header.name);
     let text =
-        format!("Sends the header `{}` with those calls that take it. {}", header.name, header.description);
+        format!("Sends the header `{}` with the calls that accept it. {}", header.name, header.description);
     format!(
         "{}    #[must_use]\n    pub fn with_{}(mut self, {name}: impl ::std::fmt::Display) -> Self {{\n\
          \x20       self.headers.push(({:?}, {name}.to_string()));\n        self\n    }}\n",

@@ -53,7 +53,7 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
         files.push(oracle_client::emit(client, &api.source));
         files.push(module(
             target.rust_api,
-            "What the specification says, in Rust. Nothing here is edited by hand.",
+            "The specification in Rust. Nothing here is edited by hand.",
             &[
                 ("catalog", "pub"),
                 ("conveniences", ""),

@@ -96,7 +96,7 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
 
 /// `runtime.ts`: what the clients of other specifications use of our package.
 fn runtime() -> String {
-    let head = "/** What generated clients of other specifications use; not stable. */\n\n".to_owned();
+    let head = "/** For generated clients of other specifications; not stable. */\n\n".to_owned();
     OWN_NODE.iter().fold(head, |mut out, (name, module, is_type)| {
         let export = if *is_type { "export type" } else { "export" };
         _ = writeln!(out, "{export} {{ {name} }} from \"{module}\";");

@@ -149,10 +149,11 @@ impl Lint<'_> {
             if own.is_some_and(|own| own.is_empty() || !own.iter().all(is_member)) {
                 self.report(&child(&at, "own"), "own lists properties of the request body; correct it");
             }
-            if helper.get("extends").is_some_and(|kind| !is_event(kind)) {
+            let extends = helper.get("extends").map(|kinds| kinds.as_array().map_or(&[][..], Vec::as_slice));
+            if extends.is_some_and(|kinds| kinds.is_empty() || !kinds.iter().all(is_event)) {
                 self.report(
                     &child(&at, "extends"),
-                    "extends names the schema of one kind of event of the stream; correct it",
+                    "extends lists schemas of kinds of events of the stream; correct it",
                 );
             }
         }

@@ -31,6 +31,9 @@ pub(super) fn lint_options(options: &Options, errors: &Errors) -> Vec<Problem> {
             if option.doc.is_empty() {
                 report("/doc", "the text is missing; say what the option is".to_owned());
             }
+            if option.kind == Some(OptionKind::Protocols) && option.words.is_empty() {
+                report("/words", "the words that an item may be are missing; list them".to_owned());
+            }
             default(option, &mut report);
             program(option, &mut report);
             for (member, text) in texts(option) {
@@ -122,6 +125,7 @@ fn program(option: &Entry, report: &mut impl FnMut(&str, String)) {
                 | OptionKind::Boolean
                 | OptionKind::Names
                 | OptionKind::Checks
+                | OptionKind::Protocols
                 | OptionKind::AgentMode
                 | OptionKind::Annotations
                 | OptionKind::Profile
@@ -197,6 +201,10 @@ mod tests {
             (
                 json!({"node": "Then {error.lost}."}),
                 format!("{place}/node: {{error.lost}} is no option and no kind of error; correct it"),
+            ),
+            (
+                json!({"type": "protocols"}),
+                format!("{place}/words: the words that an item may be are missing; list them"),
             ),
             (
                 json!({"type": "headers", "flag": "PAIRS"}),

@@ -368,9 +368,9 @@ fn invalid_helpers_are_reported() {
         (json!({"parse": {"own": ["format"]}}), "parse/own", no_member),
         (json!({"parse": {"own": []}}), "parse/own", no_member),
         (
-            json!({"stream": {"extends": "Dot"}}),
+            json!({"stream": {"extends": ["Dot"]}}),
             "stream/extends",
-            "extends names the schema of one kind of event of the stream; correct it",
+            "extends lists schemas of kinds of events of the stream; correct it",
         ),
     ] {
         assert_eq!(problem(helpers, value), format!("spec/openapi.yaml#{helpers}/{place}: {message}"));

@@ -63,9 +63,9 @@ pub(crate) struct Helper {
     /// Members of the body that it takes in another type.
     #[serde(default)]
     pub own: Vec<String>,
-    /// The kind of event that it delivers with additional members.
+    /// The kinds of events that it delivers with additional members.
     #[serde(default)]
-    pub extends: Option<String>,
+    pub extends: Vec<String>,
 }
 
 /// The call that an example has to make first.

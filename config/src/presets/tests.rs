@@ -33,11 +33,14 @@ fn upstream_of(preset: &Preset) -> UpstreamConfig {
 fn each_preset_resolves_to_an_upstream() {
     for preset in presets() {
         let upstream = upstream_of(preset);
-        let kind = serde_json::to_value(upstream.kind).expect("a word");
-        assert_eq!(kind, preset.kind(), "{}", preset.name);
-        assert_eq!(upstream.keys.len(), usize::from(preset.key_variable().is_some()), "{}", preset.name);
-        if let (Some(variable), [key]) = (preset.key_variable(), upstream.keys.as_slice()) {
+        assert_eq!(upstream.kind, preset.kind(), "{}", preset.name);
+        let variable = preset.key_variable(set);
+        assert_eq!(variable, preset.key_variables().first().map(String::as_str), "{}", preset.name);
+        assert_eq!(upstream.keys.len(), usize::from(variable.is_some()), "{}", preset.name);
+        if let (Some(variable), [key]) = (variable, upstream.keys.as_slice()) {
             assert_eq!(key.expose(), format!("key-in-{variable}"));
+        }
+        for variable in preset.key_variables() {
             // By default, gateways with a shared configuration offer no other variables.
             let is_offered = variable.ends_with("_API_KEY");
             assert_eq!(is_offered, !preset.name.starts_with("bedrock"), "{}: {variable}", preset.name);
@@ -54,6 +57,13 @@ fn each_preset_has_a_title_a_base_url_and_https_sources() {
             assert!(page.starts_with("https://"), "{}: {key}", preset.name);
         }
         assert!(preset.base_url().is_some() || preset.example_base_url.is_some(), "{}", preset.name);
+        assert!(
+            preset.all_models().all(|(kind, _)| preset.kind().serves(kind)),
+            "its protocol lacks a kind of its models: {}",
+            preset.name
+        );
+        // Else a gateway in front of it would have no models.
+        assert!(preset.lists_models || preset.all_models().next().is_some(), "{}", preset.name);
         // Prompts and keys are sent only to a confirmed address.
         let goes_out = preset.base_url().is_some_and(|url| url.starts_with("https://"));
         assert!(!goes_out || !preset.unconfirmed().contains(&"base_url"), "{}", preset.name);
@@ -129,6 +139,39 @@ fn unset_variable_warning_says_how_to_set_it() {
     assert_eq!(warning.message, expected);
     let own = read_text(&with("groq", "key = { env = \"MINE\" }"), |_| None).expect("a warning");
     assert_eq!(own.warnings[0].message, "the variable MINE is not set");
+    let several = read_text(&with("gemini", ""), |_| None).expect("a warning");
+    let expected = "none of the variables GOOGLE_API_KEY, GEMINI_API_KEY is set; set one of them to the provider's key, or set key \
+                    to where the key is";
+    assert_eq!(several.warnings[0].message, expected);
+}
+
+/// The order is that of the provider's own clients.
+#[test]
+fn first_variable_that_is_set_has_the_key() {
+    let gemini = preset("gemini").expect("a provider");
+    let second: fn(&str) -> Option<OsString> = |name| (name == "GEMINI_API_KEY").then(|| "second".into());
+    let after_an_empty_one: fn(&str) -> Option<OsString> = |name| match name {
+        "GOOGLE_API_KEY" => Some(OsString::new()),
+        "GEMINI_API_KEY" => Some("second".into()),
+        _ => None,
+    };
+    for variables in [second, after_an_empty_one] {
+        assert_eq!(gemini.key_variable(variables), Some("GEMINI_API_KEY"));
+        assert_eq!(gemini.missing_key(variables), None);
+        let file = read_text(&with("gemini", ""), variables).expect("a configuration");
+        assert_eq!(file.config.upstreams[0].keys[0].expose(), "second");
+    }
+    assert_eq!(gemini.key_variable(set), Some("GOOGLE_API_KEY"));
+    let missing = gemini.missing_key(|_| None).expect("no key");
+    assert_eq!(
+        missing,
+        "none of the variables GOOGLE_API_KEY, GEMINI_API_KEY is set; set one of them to the provider's key"
+    );
+    assert_eq!(preset("ollama").expect("a provider").missing_key(|_| None), None);
+    for name in ["cohere", "cohere-rerank"] {
+        let cohere = preset(name).expect("a provider");
+        assert_eq!(cohere.key_variables(), ["CO_API_KEY", "COHERE_API_KEY"]);
+    }
 }
 
 #[test]

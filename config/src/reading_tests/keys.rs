@@ -41,6 +41,31 @@ fn key_is_placed_in_a_header_with_prefix_or_in_the_query() {
 }
 
 #[test]
+fn secret_may_be_in_the_first_of_several_variables() {
+    let keys =
+        |lines: &str| upstream(lines).keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>();
+    assert_eq!(keys("key = { env = [\"A\", \"B\"] }"), [CANARY]);
+    assert_eq!(keys("key = [{ env = [\"A\"] }, { env = \"B\" }]"), [CANARY, CANARY]);
+    let one = upstream("set_headers = { x-team = { env = [\"A\", \"B\"] } }");
+    assert_eq!(one.set_headers[0].value, CANARY);
+    let unset = |lines: &str| {
+        let (text, whole) = (with(lines, ""), DocumentKind::Whole);
+        let read = parse(&text, "it", Path::new(""), super::unset, Absent::IsWrong, whole);
+        read.expect_err("no variable is set").to_string()
+    };
+    assert!(unset("key = { env = [\"A\", \"B\"] }").ends_with("none of the variables A, B is set"));
+    assert!(unset("key = { env = [\"A\"] }").ends_with("the variable A is not set"));
+    for (lines, expected) in [
+        ("key = { env = [] }", "upstreams.one.key.env: must have 1 or more items"),
+        ("key = { env = [\"A\", \"two words\"] }", "key.env[1]: must be the name of a variable"),
+        ("key = { env = 1 }", "key.env: must be the name of a variable: letters, digits and _; or a list"),
+        ("key = { env = [\"A\", \"GARBLED\"], file = \"b\" }", "must not be written in the file"),
+    ] {
+        assert!(wrong(&with(lines, "")).contains(expected), "{lines}: {}", wrong(&with(lines, "")));
+    }
+}
+
+#[test]
 fn set_headers_and_set_query_take_strings_or_secrets() {
     let one = upstream(
         "set_headers = { x-title = \"Our programs\", x-team = { env = \"TEAM\" } }\nset_query = { version = \"1\" }",
@@ -107,6 +132,12 @@ fn shared_document_rejects_commands_and_accepts_presets() {
     let secret = "provider = \"openai\"\nset_headers = { x-a = { env = \"HOME\" } }";
     assert!(shared(secret).expect_err("a secret").to_string().contains("may not name the variable HOME"));
     assert_eq!(shared("provider = \"openai\"").expect("a document").config.upstreams[0].keys.len(), 1);
+    // Of several variables, only those count that gateways may send.
+    let both = "provider = \"openai\"\nkey = { env = [\"HOME\", \"ONE_API_KEY\"] }";
+    assert_eq!(shared(both).expect("a document").config.upstreams[0].keys.len(), 1);
+    let neither = "provider = \"openai\"\nkey = { env = [\"HOME\", \"GATEWRIGHT_API_KEY\"] }";
+    let error = shared(neither).expect_err("a secret").to_string();
+    assert!(error.contains("may not name the variable HOME or GATEWRIGHT_API_KEY"), "{error}");
 }
 
 #[test]

@@ -82,13 +82,10 @@ impl ConfigResolver<'_> {
 
     /// The path of a file that is read while the gateway runs. `None`: the document may not refer to it.
     fn allowed(&mut self, file: PathBuf, at: &Path) -> Option<PathBuf> {
-        let secret = Secret::File(file);
-        if self.may_name(&secret, at)
-            && let Secret::File(file) = secret
-        {
-            return Some(self.folder.join(file));
+        match self.permitted(&Secret::File(file), at)? {
+            Secret::File(file) => Some(self.folder.join(file)),
+            Secret::Env(_) => None,
         }
-        None
     }
 
     fn client_credentials(&mut self, oauth: OAuth, at: &Path) -> Option<KeySource> {

@@ -9,7 +9,7 @@ use super::super::envelope::{Envelope, Paths};
 use super::super::file;
 use super::super::key_source::KeySource;
 use super::super::keys::{KeyPlace, RequestSetting};
-use super::super::presets::{preset, with_path};
+use super::super::presets::{Preset, preset, with_path};
 use super::super::secret::{self, Credential};
 use super::super::source_map::Path;
 use super::super::upstreams::{Kind, UpstreamConfig};
@@ -82,9 +82,10 @@ impl ConfigResolver<'_> {
         let has_paths = file.paths != Paths::default();
         let url = self.url(kind, file.base_url.as_deref(), has_paths, at);
         let mut upstream = UpstreamConfig::new(name, kind, url);
-        let variable = file.provider.and_then(|provider| preset(&provider.0).ok()?.key_variable());
+        let provider = file.provider.and_then(|provider| preset(&provider.0).ok());
+        let variables = provider.map_or(&[][..], Preset::key_variables);
         if let Some(keys) = file.key {
-            self.keys(&mut upstream, keys, variable, &at.to("key"));
+            self.keys(&mut upstream, keys, variables, &at.to("key"));
         }
         if file.key_in.is_some() && matches!(upstream.key_source, Some(KeySource::SigV4(_))) {
             let message = "a signature has its place, the header authorization: remove the key";
@@ -122,12 +123,12 @@ impl ConfigResolver<'_> {
         upstream
     }
 
-    /// `variable`: the provider's, which the file need not mention.
+    /// `variables`: the provider's, which the file need not mention.
     fn keys(
         &mut self,
         upstream: &mut UpstreamConfig,
         keys: file::OneOrMany<Credential>,
-        variable: Option<&str>,
+        variables: &[String],
         at: &Path,
     ) {
         for (index, credential) in keys.into_values() {
@@ -136,13 +137,11 @@ impl ConfigResolver<'_> {
                 Credential::Kept(secret) => {
                     let known = self.problems();
                     upstream.keys.extend(self.key(&secret, &at));
-                    let is_of_provider =
-                        matches!(&secret, secret::Secret::Env(name) if Some(name.as_str()) == variable);
-                    if is_of_provider {
-                        self.explain_since(
-                            known,
-                            "; set it to the provider's key, or set key to where the key is",
-                        );
+                    if matches!(&secret, secret::Secret::Env(names) if names == variables) {
+                        let what = if variables.len() == 1 { "it" } else { "one of them" };
+                        let hint =
+                            format!("; set {what} to the provider's key, or set key to where the key is");
+                        self.explain_since(known, &hint);
                     }
                 }
                 _ if index.is_some() => {

@@ -224,7 +224,7 @@ function limits(all: Limits): string {
 
 /** The tokens of a key, and their cost unless no model that it called has a price. */
 function Used({ row }: { row: UsageRow | undefined }) {
-  if (!row) return <>not used</>;
+  if (!row?.requests) return <>not used</>;
   return (
     <>
       {counted(row.input_tokens + row.output_tokens, "token")}

@@ -40,8 +40,12 @@ export function Usage() {
   const rows = (from !== undefined && value?.usage) || [];
   // Until the response for a new choice arrives, the previous one stays on the page.
   const shown = value?.part ?? part;
-  const name = (row: UsageRow) => row.name ?? row[shown] ?? "other";
-  const groups = grouped(rows, name);
+  // Failed requests may have no model and no upstream.
+  const name = (row: UsageRow) => row.name ?? ((row[shown] ?? "other") || "none");
+  const groups = grouped(
+    rows.filter((row) => row.requests > 0),
+    name,
+  );
   const drawn = (value: (row: UsageRow) => number): Series[] =>
     groups.map(({ name: title, colour, rows: own }) => ({
       name: title,
@@ -65,7 +69,9 @@ export function Usage() {
           </button>
         }
       >
-        Days are in UTC. Cost is computed from the configured prices and excludes unpriced requests.
+        Days are in UTC. Cost is computed from the configured prices and excludes unpriced requests. Requests
+        are those that an upstream answered; failed ones include those that were rejected. Latency is that of
+        complete answers.
       </Head>
       <div class="filters">
         <Choice
@@ -156,8 +162,8 @@ const columns = (title: string, cost: string) =>
   [
     [title],
     ["Requests", "number"],
-    ["Incomplete", "number"],
-    ["Estimated", "number"],
+    ["Failed", "number"],
+    ["Mean latency", "number"],
     ["Unpriced", "number"],
     ["Input tokens", "number"],
     ["Cached tokens", "number"],
@@ -169,8 +175,8 @@ const columns = (title: string, cost: string) =>
 /** The cells of a row, without its names. */
 const numbers = (row: UsageRow) => [
   whole(row.requests),
-  whole(row.requests - row.complete),
-  whole(row.estimated),
+  failures(row),
+  row.timed > 0 ? duration(row.latency_ms / row.timed) : "–",
   whole(row.unpriced),
   whole(row.input_tokens),
   whole(row.cached_tokens),
@@ -178,6 +184,14 @@ const numbers = (row: UsageRow) => [
   whole(row.reasoning_tokens),
   row.unpriced === row.requests && row.requests > 0 ? "–" : money(row.cost),
 ];
+
+/** The number of failed requests, and their share of those that came to an end. */
+function failures({ failed, timed }: UsageRow): string {
+  return failed === 0 ? "0" : share(failed, failed + timed);
+}
+
+const share = (failed: number, all: number): string =>
+  `${whole(failed)} (${Math.round((failed / all) * 100)} %)`;
 
 /** The sums of all rows. */
 function Totals({ rows }: { rows: UsageRow[] }) {
@@ -187,17 +201,21 @@ function Totals({ rows }: { rows: UsageRow[] }) {
     <Stats
       facts={[
         ["Requests", whole(total.requests)],
+        ["Failed requests", total.failed > 0 && failures(total)],
+        ["Mean latency", total.timed > 0 && duration(total.latency_ms / total.timed)],
+        ["Mean time to first byte", total.timed > 0 && duration(total.first_byte_ms / total.timed)],
         ["Input tokens", whole(total.input_tokens)],
         ["Output tokens", whole(total.output_tokens)],
         ["Cost", money(total.cost, currency.value)],
         ["Unpriced requests", total.unpriced > 0 && whole(total.unpriced)],
+        ["Estimated requests", total.estimated > 0 && whole(total.estimated)],
         ["Incomplete answers", total.requests > total.complete && whole(total.requests - total.complete)],
       ]}
     />
   );
 }
 
-/** Errors and latency of the newest requests: the gateway keeps no others. */
+/** Errors and latency of the newest requests, whose times the gateway has one by one. */
 function Latest(props: { part: Part; title: string; recent: RequestLog["recent"]; keys: Key[] }) {
   const { part, title, recent, keys } = props;
   const groups = new Map<string | null, RequestLog["recent"]>();
@@ -221,7 +239,7 @@ function Latest(props: { part: Part; title: string; recent: RequestLog["recent"]
         cells: [
           <Id key="name" plain of={part === "key" ? keyName(keys, value) : (value ?? "none")} />,
           whole(count),
-          `${whole(failed)} (${Math.round((failed / count) * 100)} %)`,
+          share(failed, count),
           long(firstByte),
           long(took),
           long(slow),
@@ -248,6 +266,10 @@ const FILE = [
   "output_tokens",
   "reasoning_tokens",
   "cost",
+  "failed",
+  "timed",
+  "first_byte_ms",
+  "latency_ms",
 ] as const;
 
 function download(name: string, rows: UsageRow[]): void {
@@ -300,6 +322,10 @@ const SUMS = [
   "output_tokens",
   "reasoning_tokens",
   "cost",
+  "failed",
+  "timed",
+  "first_byte_ms",
+  "latency_ms",
 ] as const;
 
 interface Group {

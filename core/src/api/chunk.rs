@@ -1,9 +1,9 @@
-//! The item that an operation streams, and the response that all of its items amount to.
+//! The item that an operation streams, and the response that its items add up to.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// An item that an operation streams, with the response that all items together amount to.
+/// An item that an operation streams, with the response that all items add up to.
 ///
 /// ```no_run
 /// use gatewright::{Chunk, Error, EventStream};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A file to send: its name, its media type and its content. Copies share the content, and every attempt of a call sends
 /// the same bytes.
 ///
-/// Servers often recognize the format by the extension of the name. JSON has no place for the content: what checks a request
-/// sees only the name.
+/// Servers often recognize the format by the extension of the name. JSON can't contain the content, so the validation
+/// of a request sees only the name.
 ///
 /// ```
 /// use gatewright::FilePart;

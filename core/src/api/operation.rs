@@ -28,7 +28,7 @@ pub struct Operation {
     pub query_parameters: &'static [&'static str],
     /// Query parameters whose list of values is sent as one value, with commas between them.
     pub joined_query: &'static [&'static str],
-    /// Headers a caller may set, beside those that the transport sets.
+    /// Headers that a caller may set, in addition to those of the transport.
     pub header_parameters: &'static [&'static str],
     /// Query parameters that are always sent, with their value.
     pub fixed_query: &'static [(&'static str, &'static str)],
@@ -249,7 +249,7 @@ pub enum ModelKind {
     Embedding,
     /// Models that rank documents.
     Rerank,
-    /// Models that judge whether content is harmful.
+    /// Models that decide whether content is harmful.
     Moderation,
     /// Models that produce images.
     Image,

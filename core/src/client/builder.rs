@@ -39,8 +39,8 @@ impl ClientBuilder {
         self.build_saying(", or pass one to the builder: `.api_key(…)`")
     }
 
-    /// As [`build`](Self::build), for front ends whose users don't call a builder. way: how users set a key in their
-    /// language. If there is no key, the error message ends with it, after "set GATEWRIGHT_API_KEY".
+    /// Like [`build`](Self::build), for front ends whose users don't call a builder. way: how users set a key in
+    /// their language. If there is no key, the error message ends with it, after "set GATEWRIGHT_API_KEY".
     #[doc(hidden)]
     pub fn build_saying(self, way: &str) -> Result<Client, Error> {
         may_panic_on_purpose!(Build);

@@ -96,16 +96,16 @@ impl Client {
 
     /// Saves a generated file, such as `output.url` of a video task or `url` of an image, by streaming it to disk.
     ///
-    /// The file appears whole or not at all: the data is written to a temporary file next to it, which is renamed at the
-    /// end and removed if the transfer fails or the future is dropped. A symbolic link is followed; a replaced file keeps
-    /// its permissions. A transfer that breaks off or fails temporarily (5xx except 501, 429, 408, 409, a timeout) is
-    /// resumed once: at the same place if the server can confirm that the file is unchanged (`Range`, `If-Range` with a
-    /// strong `ETag`), else from the start.
+    /// The data is written to a temporary file next to it, which is renamed at the end, or removed if the transfer
+    /// fails or the future is dropped: the file is written completely or not at all. A symbolic link is followed; a
+    /// replaced file keeps its permissions. A transfer that breaks off or fails temporarily (5xx except 501, 429,
+    /// 408, 409, a timeout) is retried once: from where it broke off if the server confirms that the file is
+    /// unchanged (`Range`, `If-Range` with a strong `ETag`), else from the start.
     ///
     /// The API key is never sent: the URL alone gives access.
     ///
-    /// Errors: as [`Client::download`]; Io for a problem with the disk or with `path`, with the system's error as its
-    /// source; Decode if the file is longer than allowed, has a content encoding or is a page (`text/html`).
+    /// Errors: those of [`Client::download`]; Io for a problem with the disk or with `path`, with the system's error
+    /// as its source; Decode if the file is longer than allowed, has a content encoding or is a page (`text/html`).
     ///
     /// Source: sections 2.7, 2.11 and 4 of the specification.
     ///

@@ -44,11 +44,11 @@ impl fmt::Debug for WaitOptions {
 }
 
 impl VideosGenerations<'_> {
-    /// Polls a task until it is completed or failed, and returns the completed task. All other states, unknown ones
-    /// included, count as in progress.
+    /// Polls a task until it is completed or failed, and returns the completed task. All other states, including
+    /// unknown ones, count as in progress.
     ///
-    /// Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a timeout, 408,
-    /// 409, 429, 5xx except 501, each after the client's own retries): it polls again until the deadline.
+    /// After the first answered poll, temporary failures do not end the wait (no connection, a timeout, 408, 409,
+    /// 429, 5xx except 501, each after the client's own retries): it keeps polling until the deadline.
     ///
     /// Errors: TaskFailed with the task's own message and record; Timeout, with the latest failure as its source
     /// if there was one; the errors of a poll.

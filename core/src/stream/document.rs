@@ -50,8 +50,8 @@ pub(super) fn kind(body: &[u8], content_type: Option<&str>) -> Option<Kind> {
     })
 }
 
-/// Passes on the events that a whole JSON body amounts to. Errors, after the events that arrived whole: the body is
-/// incomplete (one that is cut short is a truncation); an error of `take`.
+/// Delivers the events that a whole JSON body is equivalent to. Errors, after the events that arrived whole: the body
+/// is incomplete (one that is cut short is a truncation); an error of `take`.
 pub(super) fn events(
     operation: &Operation,
     body: &[u8],

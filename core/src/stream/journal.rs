@@ -1,5 +1,5 @@
-//! Records what a stream has delivered, for the document it amounts to. Events are only copied as they pass. They are
-//! parsed when the document is requested, or when keeping them would cost more than parsing them.
+//! Records what a stream has delivered, for the document that it adds up to. Events are only copied as they pass.
+//! They are parsed when the document is requested, or when keeping them would cost more than parsing them.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -10,8 +10,8 @@ const MAX_VALUES: usize = 100_000;
 /// Maximum length of the text, in bytes.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The value that the text so far begins. Strings grow; numbers and words appear once what follows shows that they are whole,
-/// members with their values. There is none after a mistake, or beyond a bound.
+/// The value that the text so far begins. Strings grow; numbers and words appear once the next character shows that
+/// they are complete, and members once they have a value. After a syntax error or beyond a bound, there is no value.
 #[derive(Debug, Default)]
 pub(crate) struct JsonPrefix {
     root: Option<Value>,
@@ -70,7 +70,7 @@ struct Escape {
     high: Option<u16>,
 }
 
-/// The text is no JSON, or a bound is reached.
+/// The text is not JSON, or a bound is reached.
 struct Stop;
 
 impl JsonPrefix {

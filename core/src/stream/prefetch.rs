@@ -1,5 +1,5 @@
-//! Reading ahead. A task reads a stream into a bounded inbox, at the level that the first reader asks for, and the reader
-//! takes everything that is ready at once. A reader that watches the connection itself fills the inbox when something has
+//! Reading ahead. A task reads a stream into a bounded inbox, at the level of the first reader, and the reader takes
+//! everything that is ready at once. A reader that watches the connection itself fills the inbox when something has
 //! arrived. If the whole document is requested, no events are delivered.
 
 mod inbox;
@@ -82,8 +82,8 @@ pub struct ReadAhead<E: Send + 'static> {
 }
 
 impl<E: Send + 'static> ReadAhead<E> {
-    /// A stream that has not been read from yet; the task that reads ahead will run on `runtime`. make: converts what is read; if it
-    /// returns a reason why it cannot, the stream ends with a Decode error.
+    /// A stream that has not been read from yet; the task that reads ahead will run on `runtime`. make: converts each
+    /// item; if it returns a reason why it cannot, the stream ends with a Decode error.
     ///
     /// ```
     /// use gatewright::RawStream;
@@ -202,8 +202,8 @@ impl<E: Send + 'static> ReadAhead<E> {
         ReaderGuard::of(&self.inbox)
     }
 
-    /// For the caretaker of streams whose readers have gone away: call it from time to time, until it returns false.
-    /// If no reader has come since the last call, a task reads on until one comes back.
+    /// For the caretaker of streams without a waiting reader: call it periodically until it returns false. If no
+    /// reader has appeared since the last call, a task continues to read until one does.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -318,7 +318,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         }
     }
 
-    /// Reads to the end and returns the whole document; events that have not been taken are dropped. Errors: as
+    /// Reads to the end and returns the whole document; events that have not been taken are dropped. Errors: those of
     /// [`RawStream::finish`]; Configuration if the stream is closed before it is complete.
     ///
     /// ```

@@ -33,7 +33,7 @@ use crate::wire::error::Error;
 pub struct ResponseEvent<'e> {
     /// The event as it arrived.
     pub event: &'e ResponseStreamEvent,
-    /// Of `response.output_text.delta`: the text so far.
+    /// Of `response.output_text.delta` and `response.function_call_arguments.delta`: the text so far.
     pub snapshot: Option<&'e str>,
     /// Of `response.output_text.delta`: the JSON so far, if the text is read as a type and there is any.
     pub parsed: Option<&'e Value>,
@@ -47,7 +47,7 @@ impl Deref for ResponseEvent<'_> {
     }
 }
 
-/// The events of a response that tell the texts so far; each borrows them until the next one is read.
+/// The events of a response with the texts so far; each borrows the texts until the next one is read.
 ///
 /// ```no_run
 /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -69,6 +69,8 @@ pub struct ResponseEvents<T = NoValue> {
     event: Option<ResponseStreamEvent>,
     /// By the indices of their item and part.
     texts: HashMap<TextPlace, GrowingText>,
+    /// Those of calls.
+    arguments: HashMap<TextPlace, GrowingText>,
     /// Whether texts are read as values.
     reads_json: bool,
     value: PhantomData<fn() -> T>,
@@ -96,7 +98,8 @@ impl EventStream<ResponseStreamEvent> {
 
 impl<T> ResponseEvents<T> {
     pub(crate) fn new(stream: EventStream<ResponseStreamEvent>, reads_json: bool) -> Self {
-        Self { stream, event: None, texts: HashMap::new(), reads_json, value: PhantomData }
+        let (texts, arguments) = (HashMap::new(), HashMap::new());
+        Self { stream, event: None, texts, arguments, reads_json, value: PhantomData }
     }
 
     /// The next event; none after the last. Errors: those of [`EventStream::try_next`].
@@ -112,12 +115,14 @@ impl<T> ResponseEvents<T> {
     pub async fn try_next(&mut self) -> Result<Option<ResponseEvent<'_>>, Error> {
         let Some(event) = self.stream.try_next().await? else { return Ok(None) };
         let event = self.event.insert(event);
-        let Some(delta) = event.text_delta() else {
-            return Ok(Some(ResponseEvent { event, snapshot: None, parsed: None }));
+        let (texts, reads_json) = match event.type_.as_str() {
+            "response.output_text.delta" => (&mut self.texts, self.reads_json),
+            "response.function_call_arguments.delta" => (&mut self.arguments, false),
+            _ => return Ok(Some(ResponseEvent { event, snapshot: None, parsed: None })),
         };
         let place = (event.output_index, event.content_index);
-        let text = self.texts.entry(place).or_insert_with(|| GrowingText::new(self.reads_json));
-        text.push(delta);
+        let text = texts.entry(place).or_insert_with(|| GrowingText::new(reads_json));
+        text.push(event.delta.as_deref().unwrap_or_default());
         Ok(Some(ResponseEvent { event, snapshot: Some(text.text()), parsed: text.value() }))
     }
 

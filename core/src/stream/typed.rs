@@ -16,7 +16,13 @@ use crate::transport::response::{RawResponse, Response};
 use crate::wire::error::Error;
 use crate::wire::sse::Frame;
 
+/// How often a `Stream` delivers again the error that it failed with.
+const MAX_REPEATED_ERRORS: usize = 16;
+
 /// A stream of typed items: a [`futures_util::Stream`] of `Result<T, Error>` that ends when the response is complete.
+///
+/// After an error it delivers the error again, so that a second loop doesn't take the stream for complete. A reader that
+/// ignores 16 repetitions comes to the end.
 ///
 /// Dropping it closes the connection.
 ///
@@ -33,8 +39,8 @@ use crate::wire::sse::Frame;
 /// # }
 /// ```
 ///
-/// It is read in one way, once: what reads the rest takes the stream with it, so that nothing else can find it empty and
-/// take it for complete.
+/// It can be read once, in one way: a method that reads the rest consumes the stream, so that no later reader finds
+/// it empty and takes it for complete.
 ///
 /// ```compile_fail,E0382
 /// # async fn example(chunks: gatewright::EventStream<gatewright::types::ChatCompletionChunk>) {
@@ -109,7 +115,7 @@ impl<T: Chunk> EventStream<T> {
         }
     }
 
-    /// The frames from here on, as they come ([`RawStream::next_frames`]).
+    /// The frames from here on, as they come ([`RawStream::next_frames`]). After an error: as this stream.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -129,7 +135,7 @@ impl<T: Chunk> EventStream<T> {
     }
 
     /// The new text of the first choice from here on, in non-empty pieces ([`RawStream::next_text`]). Errors: also
-    /// Stream, after the text of a response that failed.
+    /// Stream, after the text of a response that failed. After an error: as this stream.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -148,11 +154,10 @@ impl<T: Chunk> EventStream<T> {
         LevelStream { raw: self.raw, next: RawStream::poll_next_text }
     }
 
-    /// Reads to the end and returns the response that the whole stream amounts to, including events read earlier.
-    /// Members that the response's type requires and the stream did not carry are present and empty: without usage in
-    /// the stream, all counts are 0.
+    /// Reads to the end and returns the whole response, including events read earlier. Members that the response's
+    /// type requires and the stream lacked are empty: without usage in the stream, all counts are 0.
     ///
-    /// Errors: as [`EventStream::try_next`], with the partial response.
+    /// Errors: those of [`EventStream::try_next`], with the partial response.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -186,7 +191,8 @@ impl<T: Chunk> Stream for EventStream<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Self { raw, copies } = &mut *self;
-        raw.poll_next_typed(context, copies).map(Result::transpose)
+        let outcome = ready!(raw.poll_next_typed(context, copies));
+        Poll::Ready(raw.stream_item(outcome))
     }
 }
 
@@ -209,6 +215,22 @@ impl<T> Stream for LevelStream<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Self { raw, next } = &mut *self;
-        Poll::Ready(ready!(next(raw, context)).transpose())
+        let outcome = ready!(next(raw, context));
+        Poll::Ready(raw.stream_item(outcome))
+    }
+}
+
+impl RawStream {
+    /// What a `Stream` delivers. The end of a stream that has failed is its error again: it must not look complete. The number
+    /// of repetitions is bounded, because a reader that ignores errors would never come to an end.
+    fn stream_item<T>(&mut self, outcome: Result<Option<T>, Error>) -> Option<Result<T, Error>> {
+        if matches!(outcome, Ok(None))
+            && self.repeated_errors < MAX_REPEATED_ERRORS
+            && let Some(error) = self.failed()
+        {
+            self.repeated_errors += 1;
+            return Some(Err(error));
+        }
+        outcome.transpose()
     }
 }

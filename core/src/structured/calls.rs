@@ -57,12 +57,12 @@ fn content_request<T: JsonSchema>(body: &GenerateContentRequest) -> Result<Gener
 }
 
 impl ChatCompletions<'_> {
-    /// Creates a chat completion whose text is JSON of a type, and reads it as such. The type's JSON Schema takes the
-    /// place of the request's `response_format`, made strict: every object is closed, every property is required, so
-    /// that an optional member is null where it is absent.
+    /// Creates a chat completion whose text is JSON of a type, and parses it. The type's JSON Schema replaces the
+    /// request's `response_format` in its strict form: every object is closed and every property is required, so an
+    /// absent optional member is null.
     ///
-    /// Errors: those of `create`; InvalidRequest if the type has no strict schema: it contains itself in a field with a
-    /// description. StructuredOutput if the answer reached its limit of tokens or was stopped by a content
+    /// Errors: those of `create`; InvalidRequest if the type has no strict schema because it contains itself in a
+    /// field with a description; StructuredOutput if the answer reached its token limit, was stopped by a content
     /// filter, is not JSON or does not fit the type. That error has the whole answer ([`Error::answer`]), the place
     /// in the value ([`Error::param`]: `$.population`), and as [`Error::code`] `length`, `content_filter`,
     /// `invalid_json` or `mismatch`.
@@ -94,7 +94,7 @@ impl ChatCompletions<'_> {
 }
 
 impl Responses<'_> {
-    /// Creates a response whose text is JSON of a type, and reads it as such. The type's JSON Schema takes the place of
+    /// Creates a response whose text is JSON of a type, and parses it. The type's JSON Schema replaces
     /// the request's `text.format`; see [`ChatCompletions::parse`].
     ///
     /// Errors: those of `create`; StructuredOutput as in chat, also with the codes `incomplete` and `failed`.
@@ -126,9 +126,9 @@ impl Responses<'_> {
 }
 
 impl Messages<'_> {
-    /// Creates a message whose text is JSON of a type, and reads it as such. The type's JSON Schema takes the place of the
-    /// request's `output_config.format`; see [`ChatCompletions::parse`]. There is no value if the model refused (its
-    /// `stop_reason` says so) or calls tools instead.
+    /// Creates a message whose text is JSON of a type, and parses it. The type's JSON Schema replaces the request's
+    /// `output_config.format`; see [`ChatCompletions::parse`]. There is no value if the model refused (`stop_reason`
+    /// is `refusal`) or called tools instead.
     ///
     /// Errors: those of `create`; StructuredOutput as in chat.
     ///
@@ -159,8 +159,8 @@ impl Messages<'_> {
 }
 
 impl Native<'_> {
-    /// Generates content that is JSON of a type, and reads the first candidate as such. The type's JSON Schema takes the
-    /// place of `responseJsonSchema` in the request's `generationConfig`; see [`ChatCompletions::parse`].
+    /// Generates content that is JSON of a type, and parses the first candidate. The type's JSON Schema replaces
+    /// `responseJsonSchema` in the request's `generationConfig`; see [`ChatCompletions::parse`].
     ///
     /// Errors: those of `generate_content`; StructuredOutput as in chat, also with the code `content_filter` if the prompt
     /// was blocked.

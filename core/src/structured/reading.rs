@@ -41,7 +41,7 @@ pub(super) struct AnswerText<'a> {
     cut: Option<CutOff>,
 }
 
-/// Why a text is not whole: a code for programs, and a sentence that says what to do.
+/// Why a text is incomplete: a code for programs, and a sentence with the remedy.
 struct CutOff {
     code: &'static str,
     message: String,
@@ -215,7 +215,7 @@ fn beginning(text: &str) -> String {
 const INVALID_JSON: &str = "invalid_json";
 const MISMATCH: &str = "mismatch";
 
-/// Why a text is no value of a type.
+/// Why a text is not a value of a type.
 #[derive(Debug)]
 pub(crate) struct Misfit {
     code: &'static str,

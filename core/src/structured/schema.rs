@@ -26,7 +26,7 @@ fn allowed(character: char) -> char {
     if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') { character } else { '_' }
 }
 
-/// The type's schema, in words that every provider takes.
+/// The type's schema, with keywords that every provider accepts.
 pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -52,7 +52,7 @@ pub(super) fn strict_schema_of<T: JsonSchema>() -> Result<Map<String, Value>, Er
     }
 }
 
-/// Replaces what schemars says and strict mode does not take: the sizes of Rust's numbers as formats, and `oneOf`.
+/// Replaces keywords of schemars that strict mode rejects: the sizes of Rust's numbers as formats, and `oneOf`.
 fn keep_to_known_words(schema: &mut Schema) {
     let is_number = ["integer", "number"].iter().any(|kind| match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
@@ -68,9 +68,9 @@ fn keep_to_known_words(schema: &mut Schema) {
     }
 }
 
-/// Makes a schema strict, as the official SDKs do: objects are closed and require all of their properties, a reference with
-/// members beside it is replaced by what it names, and defaults of null are dropped. Errors: a reference that cannot be
-/// replaced.
+/// Makes a schema strict, as the official SDKs do: objects are closed and require all of their properties, a
+/// reference with members beside it is replaced by its target, and null defaults are dropped. Errors: a reference
+/// that cannot be replaced.
 fn make_strict(schema: &mut Value) -> Result<(), String> {
     let root = schema.clone();
     Strictness { root: &root, inlined: Vec::new() }.apply(schema)
@@ -118,7 +118,7 @@ impl Strictness<'_> {
         self.inline(schema)
     }
 
-    /// Replaces a reference that has members beside it; these win over those of what it names.
+    /// Replaces a reference that has members beside it; these take precedence over those of its target.
     fn inline(&mut self, schema: &mut Value) -> Result<(), String> {
         let Value::Object(members) = schema else { return Ok(()) };
         let Some(Value::String(reference)) = members.get("$ref") else { return Ok(()) };

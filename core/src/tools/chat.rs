@@ -21,15 +21,15 @@ use crate::wire::error::Error;
 const NO_CHOICES: &str = "no_choices";
 
 impl<'c> ChatCompletions<'c> {
-    /// Asks a model that may call tools, calls what it calls and sends it the results, until it answers without a call.
+    /// Calls a model repeatedly, and the tools that it requests, until it answers without a call.
     /// Await the [`ToolLoop`], after setting its options. The tools are added to those of the request; a `tool_choice`
     /// that forces a call applies to the first round only.
     ///
-    /// The calls of one round run side by side. The error of a tool goes to the model as `error: …`, and so do arguments
-    /// that do not fit and the name of a tool that is not there.
+    /// The calls of one round run side by side. The model gets the error of a tool, arguments that do not fit, or the
+    /// name of an unknown tool as `error: …`.
     ///
     /// Errors: those of `create`; ToolLoop if the model has not answered after [`ToolLoop::max_rounds`], or an answer
-    /// was cut off within its calls. That error has the conversation ([`Error::messages`]), the last answer
+    /// was cut off in its calls. That error has the conversation ([`Error::messages`]), the last answer
     /// ([`Error::answer`]), and as [`Error::code`] `max_rounds`, `length`, `content_filter`, `no_choices` or
     /// `tool_failed`.
     ///

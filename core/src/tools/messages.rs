@@ -21,11 +21,11 @@ use crate::wire::error::Error;
 const TOOL_USE: &str = "tool_use";
 
 impl<'c> Messages<'c> {
-    /// Asks a model that may call tools, calls what it calls and sends it the results, until it answers without a call: as
-    /// `run_tools` of chat. The results of a round are one turn of the user. A turn that the model
-    /// paused is sent back, so that it goes on; that is a round, too.
+    /// Calls a model repeatedly, and the tools that it requests, until it answers without a call; see `run_tools` of
+    /// chat. The results of a round form one user turn. A turn that the model paused is sent back so that it
+    /// continues; that is a round, too.
     ///
-    /// Errors: as in chat; as [`Error::code`] `max_rounds`, `length`, `content_filter` or `tool_failed`.
+    /// Errors: as in chat; the [`Error::code`] is `max_rounds`, `length`, `content_filter` or `tool_failed`.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

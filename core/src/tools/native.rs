@@ -22,10 +22,11 @@ use crate::wire::error::Error;
 const NO_CANDIDATES: &str = "no_candidates";
 
 impl<'c> Native<'c> {
-    /// Asks a model that may call tools, calls what it calls and sends it the results, until it answers without a call: as
-    /// `run_tools` of chat. The first candidate counts. The results of a round are one content of the user.
+    /// Calls a model repeatedly, and the tools that it requests, until it answers without a call; see `run_tools` of
+    /// chat. The first candidate counts. The results of a round form one user content.
     ///
-    /// Errors: as in chat; as [`Error::code`] `max_rounds`, `length`, `content_filter`, `no_candidates` or `tool_failed`.
+    /// Errors: as in chat; the [`Error::code`] is `max_rounds`, `length`, `content_filter`, `no_candidates` or
+    /// `tool_failed`.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

@@ -22,10 +22,10 @@ const FAILED: &str = "failed";
 const UNREADABLE: &str = "unreadable_item";
 
 impl<'c> Responses<'c> {
-    /// Asks a model that may call tools, calls what it calls and sends it the results, until it answers without a call: as
-    /// `run_tools` of chat. The conversation is made of items: those of the answers, and the results of calls.
+    /// Calls a model repeatedly, and the tools that it requests, until it answers without a call; see `run_tools` of
+    /// chat. The conversation consists of items: those of the answers, and the results of calls.
     ///
-    /// Errors: as in chat; as [`Error::code`] `max_rounds`, `length`, `content_filter`, `incomplete`, `failed`,
+    /// Errors: as in chat; the [`Error::code`] is `max_rounds`, `length`, `content_filter`, `incomplete`, `failed`,
     /// `unreadable_item` or `tool_failed`.
     ///
     /// ```no_run

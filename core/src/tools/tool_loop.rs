@@ -31,7 +31,7 @@ pub trait ToolRequest: Clone + Send + Sync {
     /// An event of the answer, if it is streamed.
     type Event<'e>;
 
-    /// Sends it. The model is that of the path, where it is not in the body.
+    /// Sends it. `model` is for the path, if the body has none.
     fn send<'r>(
         &'r self,
         client: &'r Client,
@@ -52,23 +52,23 @@ pub trait ToolRequest: Clone + Send + Sync {
     fn conversation(&mut self) -> &mut Vec<Self::Message>;
     /// Reads an answer.
     fn turn(answer: &Self::Answer) -> Turn<Self::Message>;
-    /// The messages that tell the results of the calls of a round.
+    /// The messages with the results of the calls of a round.
     fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<Self::Message>;
     /// Lets the model decide whether it calls tools: what forces a call would force one in each round.
     fn force_no_call(&mut self);
 }
 
-/// What an answer says.
+/// The contents of an answer.
 #[derive(Debug)]
 pub struct Turn<M> {
-    /// What it adds to the conversation.
+    /// The messages that it adds to the conversation.
     pub(super) added: Vec<M>,
     pub(super) calls: Vec<ToolCall>,
     /// Why it ends the loop, whatever it calls.
     pub(super) failed: Option<LoopStop>,
     /// Why its calls cannot be made.
     pub(super) cut_off: Option<LoopStop>,
-    /// Whether the model goes on if it gets the conversation back as it is.
+    /// Whether the model continues if it gets the conversation back unchanged.
     pub(super) is_paused: bool,
 }
 
@@ -118,7 +118,7 @@ pub(super) type OnEvent<'a, R> = dyn for<'e> FnMut(<R as ToolRequest>::Event<'e>
 #[must_use = "a loop begins when it is awaited"]
 pub struct ToolLoop<'a, R: ToolRequest = ChatCompletionRequest> {
     client: &'a Client,
-    /// The model in the path, where it is not in the body.
+    /// The model for the path, if the body has none.
     model: String,
     request: R,
     tools: &'a [Tool],

@@ -48,9 +48,9 @@ pub(crate) fn later<I: Add<Duration, Output = I>>(from: I, by: Duration) -> I {
 }
 
 /// The source of time, pauses and random numbers of a client. [`SystemClock`] unless
-/// [`ClientBuilder::clock`](crate::ClientBuilder::clock) says otherwise.
+/// [`ClientBuilder::clock`](crate::ClientBuilder::clock) sets another.
 ///
-/// It governs the pauses between attempts and the deadline over them; the timeouts of sockets stay real.
+/// It controls the pauses between attempts and the deadline over them; socket timeouts use real time.
 ///
 /// ```
 /// use std::time::{Duration, Instant, SystemTime};

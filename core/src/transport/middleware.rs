@@ -16,8 +16,8 @@ use crate::wire::error::{Error, ErrorKind};
 
 /// Code that runs around every attempt of every call of a client, retries included.
 ///
-/// With several, `before` runs in the given order and `after` in reverse; `after` runs only if its `before` succeeded.
-/// Both count against the call's deadline. Neither runs after the call is dropped.
+/// If there are several, `before` runs in the given order and `after` in reverse; `after` runs only if its `before`
+/// succeeded. Both count against the call's deadline. Neither runs after the call is dropped.
 ///
 /// ```
 /// use std::sync::Arc;

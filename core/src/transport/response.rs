@@ -206,8 +206,8 @@ impl RawResponse {
         Err(self.describe(error, operation))
     }
 
-    /// Rejects a page or a document in place of other text or bytes. A server may use another media type for its bytes,
-    /// or none: only what is certainly something else is rejected. Errors: Decode.
+    /// Rejects a page or a document instead of other text or bytes. A server may use another media type for its
+    /// bytes, or none, so only a body that is certainly something else is rejected. Errors: Decode.
     fn check_media_type(&self, operation: &Operation, expected: &str) -> Result<(), Error> {
         let Some(found) = self.media_type() else { return Ok(()) };
         let is = |media_type: &str| found.eq_ignore_ascii_case(media_type);
@@ -381,7 +381,6 @@ impl<T> Response<T> {
     }
 
     /// Adds the response's metadata to an error that it caused, and redacts the error.
-    #[cfg(feature = "schemars")]
     pub(crate) fn describe(&self, error: Error, operation: &Operation) -> Error {
         self.head.describe(error, operation)
     }

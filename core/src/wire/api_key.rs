@@ -66,7 +66,7 @@ impl ApiKey {
         Ok(Self(key))
     }
 
-    /// Takes a key without surrounding white space, such as the newline that editors append. Errors: as
+    /// Takes a key without surrounding white space, such as the newline that editors append. Errors: those of
     /// [`ApiKey::new`].
     ///
     /// ```

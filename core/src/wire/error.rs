@@ -1,7 +1,7 @@
 //! The client's one error type. Its kinds are generated from `spec/errors.json`; it exposes no transport type.
 //!
-//! Text from outside is kept apart in error/unredacted.rs. It becomes visible only after [`Error::shown`] has redacted it:
-//! until then an error shows only our own words.
+//! Text from outside is stored separately in error/unredacted.rs. It becomes visible only after [`Error::shown`] has
+//! redacted it: until then, an error shows only our own text.
 
 mod unredacted;
 
@@ -71,7 +71,7 @@ struct Inner {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Chunks that were handed over; heartbeats and terminators do not count.
+    /// Chunks that were delivered; heartbeats and terminators do not count.
     pub events: u64,
     /// Bytes of the body, after decompression.
     pub bytes: u64,
@@ -496,7 +496,7 @@ impl Error {
         self
     }
 
-    /// Names the place in a value from outside that is at fault.
+    /// Names the invalid place in a value from outside.
     #[cfg(feature = "schemars")]
     pub(crate) fn about(mut self, place: String) -> Self {
         self.inner.unredacted.param = Some(place);

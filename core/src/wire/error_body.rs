@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::wire::json_weight;
 use crate::wire::sse::{Decoder, Item};
 
-/// Maximum size of the error body that is kept, in bytes.
+/// Maximum size of a stored error body, in bytes.
 ///
 /// ```
 /// // The bodies of ten errors that are kept take at most 10 MiB.

@@ -229,7 +229,8 @@ impl Rules {
         Self { private_webhooks: allowed, ..self }
     }
 
-    /// These rules for the gateway's own models, whatever the catalog says about their names, or not.
+    /// The same rules, for the gateway's own models if `own` is true: the limits of the catalog then don't apply, even to
+    /// a model whose name is in the catalog.
     ///
     /// ```
     /// use gatewright::limits::{Rules, check_with};

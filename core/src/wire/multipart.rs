@@ -51,10 +51,11 @@ pub(crate) fn file_names(operation: &Operation, files: &[NamedFile]) -> Result<M
 
 /// Encodes a JSON object and its files. Files come last, so that a server knows everything else before it reads them.
 ///
-/// A member that is null is left out, a list repeats its field, and text is sent as it is: unlike a browser, this does not
-/// change its line ends.
+/// A null member is omitted, a list repeats its field, and text is sent unchanged: unlike a browser, this does not
+/// change line ends.
 ///
-/// Errors: InvalidRequest, if the body is no object, lacks the content of a file, or is longer than [`MAX_FORM_BYTES`].
+/// Errors: InvalidRequest, if the body is not an object, lacks the content of a file, or is longer than
+/// [`MAX_FORM_BYTES`].
 pub(crate) fn encode(operation: &Operation, body: &[u8], files: &[NamedFile]) -> Result<EncodedForm, Error> {
     let members: Map<String, Value> = serde_json::from_slice(body)
         .map_err(|error| invalid(format!("the body is not a JSON object: {error}")).with_source(error))?;
@@ -146,8 +147,8 @@ fn written(parts: &[Part]) -> Result<EncodedForm, Error> {
     Ok(EncodedForm { content_type, body: body.freeze() })
 }
 
-/// A boundary that no part contains. Its 122 random bits can't be guessed, so that nobody can write a content that ends its
-/// part; the search makes certain of it.
+/// A boundary that no part contains. Its 122 random bits can't be guessed, so no content can end its part early; the
+/// search makes sure of it.
 fn boundary(parts: &[Part]) -> String {
     loop {
         let boundary = uuid::Uuid::new_v4().simple().to_string();

@@ -1,5 +1,5 @@
 //! Checks that a response has the members that the specification promises: `output` of a completed task (2.7), `url` or
-//! `b64_json` of an image (2.11). The check runs if a call asks for `validate`; the rules are generated.
+//! `b64_json` of an image (2.11). The check runs if a call sets `validate`; the rules are generated.
 
 use serde_json::Value;
 

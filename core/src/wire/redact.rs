@@ -166,7 +166,7 @@ impl Redactor {
     }
 
     /// A short text from outside, in a form that an error or a span may carry: without secrets, and without
-    /// anything that a terminal acts on. max_chars: where it is cut, in characters.
+    /// characters that could control a terminal. max_chars: where it is cut, in characters.
     pub(crate) fn show(&self, text: &str, max_chars: usize) -> SafeText {
         // A character has at most four bytes.
         let (clean, _) = self.redact_beginning(text, max_chars.saturating_mul(4));

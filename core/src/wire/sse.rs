@@ -80,7 +80,7 @@ pub struct Frame {
     pub data: Option<String>,
     /// The current id, as in [`StreamEvent::id`].
     pub id: Option<Arc<str>>,
-    /// The `retry` field: the reconnection time that the server asks for.
+    /// The `retry` field: the reconnection time that the server requests.
     pub retry: Option<Duration>,
     /// Comments within the block, without their colon and the space after it.
     pub comments: Vec<String>,
@@ -107,8 +107,7 @@ impl From<StreamEvent> for Frame {
 pub enum Item {
     /// A blank line ended a block that had data.
     Event(StreamEvent),
-    /// A blank line ended a block of any kind. Only if [`Decoder::with_frames`] asks for frames, which then replace
-    /// events.
+    /// A blank line ended a block of any kind. Only with [`Decoder::with_frames`]; frames then replace events.
     Frame(Frame),
     /// A whole line whose field name the standard does not define. It is not part of any event; some servers write a
     /// bare JSON error into an event stream, and stream.rs looks for it here.

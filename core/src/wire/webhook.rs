@@ -232,8 +232,8 @@ impl fmt::Debug for Secret {
 /// that it reports: completed or failed.
 ///
 /// body: the bytes as they arrived; parsing and serializing would change them. headers: all headers of the request,
-/// such as an `http::HeaderMap` or pairs of strings; their names are case-insensitive. secrets: several while one
-/// replaces another.
+/// such as an `http::HeaderMap` or pairs of strings; their names are case-insensitive. secrets: several during a
+/// rotation.
 ///
 /// Errors: WebhookSignature, with the reason as its [`code`](Error::code) — `missing_header`, `duplicate_header`,
 /// `invalid_header` (with the header's name as [`param`](Error::param)), `timestamp_too_old`, `timestamp_too_new`,

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use gatewright::types::ResponseRequest;
-use gatewright::{ChatEvent, ChatEvents, Error, ErrorKind};
+use gatewright::types::{MessageRequest, ResponseRequest};
+use gatewright::{ChatEvent, ChatEvents, Error, ErrorKind, ResponseEvents};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -26,6 +26,14 @@ pub(crate) fn json_of<T: Serialize + Debug>(event: &ChatEvent<'_, T>) -> Option<
             json!({"index": index, "delta": delta, "snapshot": snapshot})
         }
         ChatEvent::RefusalDone { index, refusal } => json!({"index": index, "refusal": refusal}),
+        ChatEvent::LogprobsContentDelta { index, content, snapshot } => {
+            json!({"index": index, "content": content, "snapshot": snapshot})
+        }
+        ChatEvent::LogprobsContentDone { index, content } => json!({"index": index, "content": content}),
+        ChatEvent::LogprobsRefusalDelta { index, refusal, snapshot } => {
+            json!({"index": index, "refusal": refusal, "snapshot": snapshot})
+        }
+        ChatEvent::LogprobsRefusalDone { index, refusal } => json!({"index": index, "refusal": refusal}),
         ChatEvent::ToolArgumentsDelta { index, name, arguments_delta, arguments, parsed_arguments } => {
             json!({
                 "index": index, "name": name, "arguments_delta": arguments_delta, "arguments": arguments,
@@ -186,4 +194,80 @@ async fn response_events_have_the_text_and_the_value_so_far() {
     ];
     assert_eq!(states, expected);
     assert_eq!(events.finish().await.unwrap().value().unwrap().name, "Oslo");
+}
+
+#[derive(Deserialize)]
+struct ResponseCase {
+    name: String,
+    /// Whether a value is requested.
+    format: bool,
+    stream: Vec<Value>,
+    events: Vec<Value>,
+}
+
+/// All events as the vectors write them.
+async fn response_events<T>(mut events: ResponseEvents<T>) -> Vec<Value> {
+    let mut all = Vec::new();
+    while let Some(event) = events.try_next().await.unwrap() {
+        let mut json = serde_json::to_value(event.event).unwrap();
+        json["snapshot"] = json!(event.snapshot);
+        json["parsed"] = json!(event.parsed);
+        all.push(json);
+    }
+    all
+}
+
+#[tokio::test]
+async fn response_events_are_those_of_the_vectors() {
+    for case in vectors::read::<ResponseCase>("structured/response_events.json") {
+        let body: String = case.stream.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let server = Server::start([Script::events().packet(body).end()]).await;
+        let client = server.client();
+        let request = ResponseRequest::new("m", "hi");
+        let events = if case.format {
+            response_events(client.responses().parse_stream::<Town>(&request).await.unwrap().events()).await
+        } else {
+            response_events(client.responses().stream(&request).await.unwrap().events()).await
+        };
+        assert_eq!(events.len(), case.events.len(), "{}: {events:#?}", case.name);
+        for (event, expected) in events.iter().zip(&case.events) {
+            for (name, value) in expected.as_object().unwrap() {
+                assert_eq!(event[name], *value, "{}: {name} of {event}", case.name);
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct MessageCase {
+    name: String,
+    stream: Vec<Value>,
+    events: Vec<Value>,
+}
+
+#[tokio::test]
+async fn message_events_have_the_texts_of_the_vectors() {
+    let is_piece = |event: &Value| event["type"] == "content_block_delta";
+    let is_text =
+        |event: &&Value| ["text", "thinking", "input_json"].iter().any(|kind| event["type"] == *kind);
+    let cases = vectors::read::<MessageCase>("structured/message_events.json");
+    for case in cases.iter().filter(|case| case.stream.iter().any(is_piece)) {
+        let body: String = case.stream.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let server = Server::start([Script::events().packet(body).end()]).await;
+        let request = MessageRequest::new("m", 1, Vec::new());
+        let mut events = server.client().messages().stream(&request).await.unwrap().events();
+        let (mut snapshots, mut count) = (Vec::new(), 0);
+        while let Some(event) = events.try_next().await.unwrap() {
+            count += 1;
+            let is_input = event.delta.as_ref().is_some_and(|delta| delta.partial_json.is_some());
+            snapshots.extend(event.snapshot.map(|snapshot| {
+                if is_input { event.input.cloned().unwrap_or_else(|| json!({})) } else { json!(snapshot) }
+            }));
+        }
+        assert_eq!(count, case.stream.len(), "{}", case.name);
+        let expected = case.events.iter().filter(is_text).map(|event| event["snapshot"].clone());
+        assert_eq!(snapshots, expected.collect::<Vec<_>>(), "{}", case.name);
+        let whole = events.finish().await.unwrap();
+        assert_eq!(whole.id, "m1", "{}", case.name);
+    }
 }

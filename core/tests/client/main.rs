@@ -21,6 +21,7 @@ mod limits;
 mod logging;
 mod middleware;
 mod options;
+mod pages;
 mod pool;
 mod presence;
 mod proxies;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, future};
 use gatewright::types::{ChatCompletionChunk, GenerateContentRequest, ResponseRequest};
 use gatewright::{Call, Error, ErrorKind, Frame, RawStream, Received, operations};
 use serde_json::{Value, json};
@@ -168,6 +168,34 @@ async fn failed_stream_returns_its_error_on_every_read() {
 }
 
 #[tokio::test]
+async fn failed_stream_never_looks_complete_to_another_loop() {
+    async fn fails_in_each_loop<T>(mut stream: impl Stream<Item = Result<T, Error>> + Unpin) {
+        for expected in [1, 0, 0] {
+            let mut items = 0;
+            let error = loop {
+                match stream.next().await {
+                    Some(Ok(_)) => items += 1,
+                    Some(Err(error)) => break error,
+                    None => panic!("the stream looks complete"),
+                }
+            };
+            assert_eq!((items, error.kind()), (expected, ErrorKind::StreamTruncated));
+            assert!(error.partial().is_some());
+        }
+        let ignored = stream.filter_map(|item| future::ready(item.ok())).count();
+        assert_eq!(ignored.await, 0, "a reader that ignores errors comes to the end");
+    }
+
+    let script = || Script::events().packet(chunk("a")).end();
+    let server = Server::start([script(), script(), script()]).await;
+    let client = server.client();
+    let open = async || client.chat().completions().stream(&chat_request()).await.unwrap();
+    fails_in_each_loop(open().await).await;
+    fails_in_each_loop(open().await.frames()).await;
+    fails_in_each_loop(open().await.text()).await;
+}
+
+#[tokio::test]
 async fn text_of_a_failed_response_ends_with_its_error() {
     let delta =
         json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hel"});
@@ -189,7 +217,7 @@ async fn text_of_a_failed_response_ends_with_its_error() {
         (ErrorKind::Stream, Some("server_error"), "no berth")
     );
     assert!(error.partial().is_some());
-    assert_eq!(text.try_next().await.unwrap(), None, "a stream of futures ends after its error");
+    assert_eq!(text.try_next().await.unwrap_err().message(), "no berth");
     for _ in 1..ends.len() {
         let text = client.responses().stream(&request).await.unwrap().text();
         assert_eq!(text.try_collect::<Vec<_>>().await.unwrap(), ["Hel"]);

@@ -58,8 +58,7 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         VideoWork { app: Arc::clone(app), task, lease, params, public, webhook, made: Mutex::default() };
     let (reply, answer) = oneshot::channel();
     app.task_runner.spawn(work.begin(order, reply, Span::current()));
-    let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
-    answer.await.unwrap_or_else(|_| Err(stopping()))
+    answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down"))
 }
 
 /// Resumes a task that another process left.
@@ -153,21 +152,19 @@ enum Making {
 impl VideoWork {
     /// `reply`: receives the response to the submission. If the client has disconnected, the video is still followed. `span`: of
     /// the client's request, which ends with that response.
-    async fn begin(
-        self,
-        order: VideoRequest,
-        reply: oneshot::Sender<Result<Response, ApiError>>,
-        span: Span,
-    ) {
+    async fn begin(self, order: VideoRequest, reply: oneshot::Sender<Response>, span: Span) {
         let work = async {
-            match self.submit(order).instrument(span).await {
+            let submitted = self.submit(&order).instrument(span).await;
+            match submitted {
                 Ok((making, deadline, response)) => {
-                    _ = reply.send(Ok(response));
+                    _ = reply.send(response);
+                    // The memory of the request isn't needed while the video is made.
+                    drop(order);
                     self.end(making, deadline).await;
                 }
                 Err(error) => {
                     self.lease.forget().await;
-                    _ = reply.send(Err(error));
+                    _ = reply.send(relay::failed(&order.call, Arc::clone(&order.route.id), error));
                 }
             }
         };
@@ -230,7 +227,7 @@ impl VideoWork {
     }
 
     /// Submits the video to the embedded provider or an upstream. Also returns its deadline.
-    async fn submit(&self, order: VideoRequest) -> Result<(Making, Instant, Response), ApiError> {
+    async fn submit(&self, order: &VideoRequest) -> Result<(Making, Instant, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
         // The request as a tree, and as it is sent.
         let mut share = self.app.share_of(&order.call.caller);
@@ -243,8 +240,8 @@ impl VideoWork {
         } else {
             Some(self.app.room_for_files(&self.task.owner, self.params.expected_bytes()).await?)
         };
-        match relay::submit(&self.app.telemetry.metrics, &order).await? {
-            AcceptedVideo::Simulator { attempt, charge } => self.simulate(&order, attempt, charge).await,
+        match relay::submit(&self.app.telemetry.metrics, order).await? {
+            AcceptedVideo::Simulator { attempt, charge } => self.simulate(order, attempt, charge).await,
             AcceptedVideo::Upstream { remote, report, dropped } => {
                 let state = match report.stage {
                     VideoStage::Waiting => TaskState::Pending,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-/// Maximum length of the model's name in a failed request, in characters: it may be any text of the client.
+/// Maximum length of the name of a model that doesn't exist, in characters: it may be any text of the client.
 const MAX_MODEL_CHARS: usize = 100;
 
 /// The model and upstream that a response comes from: an extension of the response.
@@ -30,9 +30,13 @@ impl Origin {
         Self { model, upstream: OriginUpstream::Sought(Arc::default()) }
     }
 
+    /// For a request whose model doesn't exist. `name`: as the client wrote it.
+    pub(crate) fn unknown(name: &str) -> Self {
+        Self::sought(name.chars().take(MAX_MODEL_CHARS).collect::<String>().into())
+    }
+
     /// For a failed request. `upstream`: the one that failed.
-    pub(crate) fn failed(model: &str, upstream: Option<Arc<str>>) -> Self {
-        let model: Arc<str> = model.chars().take(MAX_MODEL_CHARS).collect::<String>().into();
+    pub(crate) fn failed(model: Arc<str>, upstream: Option<Arc<str>>) -> Self {
         match upstream {
             Some(upstream) => Self::new(model, upstream),
             None => Self::sought(model),

@@ -16,6 +16,7 @@ use super::attempt::SuccessfulAnswer;
 use super::event_reader::StreamFormat;
 use super::failure::AttemptFailure;
 use super::prepare::UpstreamRequest;
+use super::translate_request::DROPPED_HEADER;
 use super::{RequestContext, attempt};
 use crate::routing::UpstreamAttempt;
 use crate::storage::PendingStore;
@@ -27,12 +28,12 @@ pub(crate) const SIMULATED_HEADER: HeaderName = HeaderName::from_static("x-gatew
 /// The answer of the embedded provider. Errors: from the provider, or no budget has room for the request.
 pub(super) async fn answer(
     request_context: &RequestContext,
-    upstream_request: UpstreamRequest,
+    mut upstream_request: UpstreamRequest,
     mut attempt: UpstreamAttempt,
 ) -> Result<Response, ApiError> {
     let charge = request_context.charge(&attempt)?;
     let mut attempt_metrics = request_context.attempt_metrics(&attempt);
-    match answered(request_context, &upstream_request, &mut attempt).await {
+    match answered(request_context, &mut upstream_request, &mut attempt).await {
         Ok(answered) => {
             Ok(request_context.respond(answered, &upstream_request, attempt, charge, attempt_metrics))
         }
@@ -46,7 +47,7 @@ pub(super) async fn answer(
 
 async fn answered(
     request_context: &RequestContext,
-    upstream_request: &UpstreamRequest,
+    upstream_request: &mut UpstreamRequest,
     attempt: &mut UpstreamAttempt,
 ) -> Result<SuccessfulAnswer, ApiError> {
     let call = call_of(request_context, upstream_request, &attempt.destination.model);
@@ -70,7 +71,10 @@ async fn answered(
     if response.extensions().get::<PendingStore>().is_some() {
         request_context.app.storage.history_keeper.written().await;
     }
-    let (head, body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
+    if let Some(ignored) = head.headers.remove(DROPPED_HEADER) {
+        upstream_request.dropped = Some(ignored);
+    }
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let media_type = media_type.and_then(|value| std::str::from_utf8(value).ok());
     let format = media_type.and_then(StreamFormat::of);

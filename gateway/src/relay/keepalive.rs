@@ -16,7 +16,7 @@ use super::passthrough_stream::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
 use super::translate_request::DROPPED_HEADER;
 use crate::observe::Origin;
-use crate::wire::{ApiError, Presence, Response};
+use crate::wire::{ApiError, Call, Response};
 use gatewright_protocol::inspect::StreamInspector;
 
 type Execution = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
@@ -29,7 +29,8 @@ struct Keepalive {
     /// The client's name for the model.
     model: String,
     origin: Origin,
-    presence: Presence,
+    /// Until an upstream answers.
+    call: Option<Arc<Call>>,
 }
 
 /// The next step of the response body.
@@ -49,7 +50,7 @@ enum KeepaliveStep {
 pub(super) async fn answer(request_context: RequestContext) -> Result<Response, ApiError> {
     let (protocol, framing) = (request_context.protocol, request_context.framing);
     let (model, id) = (request_context.meta.model.clone(), Arc::clone(&request_context.route.id));
-    let presence = request_context.call.presence.clone();
+    let call = Some(Arc::clone(&request_context.call));
     let mut execution: Execution = Box::pin(request_context.execute());
     if let Ok(answered) = tokio::time::timeout(KEEP_ALIVE, &mut execution).await {
         return answered;
@@ -61,7 +62,7 @@ pub(super) async fn answer(request_context: RequestContext) -> Result<Response, 
         framing,
         model,
         origin: origin.clone(),
-        presence,
+        call,
     };
     let body = stream::unfold(keepalive, |mut keepalive| async move {
         let bytes = keepalive.next().await?;
@@ -88,6 +89,7 @@ impl Keepalive {
                             if let Some(origin) = response.extensions().get() {
                                 self.origin.found(origin);
                             }
+                            self.call = None;
                             let dropped = self.dropped(&response);
                             self.then = KeepaliveStep::Pass(response.into_body());
                             if let Some(dropped) = dropped {
@@ -95,8 +97,9 @@ impl Keepalive {
                             }
                         }
                         Ok(Err(error)) => {
-                            if self.presence.has_ended() {
-                                self.then = KeepaliveStep::Cut;
+                            match self.call.take() {
+                                Some(call) if !call.presence.has_ended() => self.count_failure(&call),
+                                _ => self.then = KeepaliveStep::Cut,
                             }
                             return Some(Ok(self.failed(&error)));
                         }
@@ -123,6 +126,13 @@ impl Keepalive {
         // Bounded and without line breaks, like a header value.
         let places = response.headers().get(DROPPED_HEADER)?.to_str().ok()?;
         (self.framing == Framing::Events).then(|| format!(": dropped {places}\n\n").into())
+    }
+
+    /// Counts a request whose response head has promised success.
+    fn count_failure(&self, call: &Call) {
+        let upstream = call.failed_at.get();
+        self.origin.found(&Origin::failed(Arc::clone(&self.origin.model), upstream.cloned()));
+        call.caller.failed(Some(&self.origin.model), upstream);
     }
 
     /// Ends a stream for which no upstream answered.

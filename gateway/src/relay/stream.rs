@@ -55,6 +55,8 @@ pub(crate) struct Stream {
     complete: bool,
     /// Whether the upstream failed.
     failed: bool,
+    /// Whether the client gets an error as its end.
+    ends_in_error: bool,
     account: Option<StreamAccount>,
     /// Writes the answer to the store before the client gets its end.
     storing: Option<Arc<HistoryKeeper>>,
@@ -112,6 +114,7 @@ impl Stream {
             ended: None,
             complete: false,
             failed: false,
+            ends_in_error: false,
             account: None,
             storing: None,
         }
@@ -204,7 +207,8 @@ impl Stream {
                 WaitResult::Gone => {
                     let fault = AttemptFailure::given_up(&self.redactor);
                     self.fail(&fault);
-                    self.then = AfterFlush::Cut;
+                    // Nothing failed but the client.
+                    (self.then, self.ends_in_error) = (AfterFlush::Cut, false);
                 }
             }
         }
@@ -278,6 +282,7 @@ impl Stream {
         self.then = AfterFlush::End;
         self.events.fail(fault.failure(), &mut self.out);
         self.failed = fault.verdict == FailureClass::Upstream;
+        self.ends_in_error = true;
     }
 }
 

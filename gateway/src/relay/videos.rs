@@ -134,7 +134,8 @@ impl VideoRequest {
         let body: Bytes = outgoing.body.to_string().into();
         loop {
             if self.call.presence.has_ended() {
-                return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
+                let left = ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected");
+                return Err(left.abandoned());
             }
             let mut charge = self.charge(&attempt);
             let mut attempt_metrics =
@@ -157,7 +158,11 @@ impl VideoRequest {
                     };
                     return Ok(Ok(AcceptedVideo::Upstream { remote, report, dropped }));
                 }
-                Err(fault) => fault.at(&attempt.destination.provider.endpoint.label),
+                Err(fault) => {
+                    let upstream = &attempt.destination.provider.endpoint;
+                    self.call.failed_at.get_or_init(|| Arc::clone(&upstream.name));
+                    fault.at(&upstream.label)
+                }
             };
             attempt_metrics.failed(&fault);
             drop(attempt_metrics);
@@ -192,7 +197,8 @@ impl VideoRequest {
 
     fn charge(&self, attempt: &UpstreamAttempt) -> Charge {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
-        let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
+        let (caller, model) = (self.call.caller.clone(), Arc::clone(&self.route.id));
+        let charge = Charge::new(caller, model, upstream, self.call.started);
         charge.priced(attempt.destination.rates.clone()).shown_in(&self.call.consumed)
     }
 }

@@ -100,7 +100,8 @@ pub(super) async fn read_body(
             Err(too_large())
         }
         Ok(Err(Unread::Failed(error))) => {
-            Err(ApiError::new(&ErrorCode::INVALID_JSON, format!("the body ended early: {error}")))
+            let message = format!("the body ended early: {error}");
+            Err(ApiError::new(&ErrorCode::INVALID_JSON, message).abandoned())
         }
     }
 }

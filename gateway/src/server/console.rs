@@ -7,7 +7,7 @@
 //! | `GET /console/assets/{name}` | scripts, style sheets and data of the page |
 //! | `GET /console/session` | the permissions of the request's key, and the models |
 //! | `POST /console/sign-in` | the keys, for a one-time code in place of a key |
-//! | `POST /console/report` | the page of a report, or of two that are compared |
+//! | `POST /console/report` | the page of a report, of additional checks, or of two reports that are compared |
 //!
 //! The page contains no key and needs none; its requests do, in a header only. So a request that another site makes a
 //! browser send has no permissions.

@@ -3,6 +3,7 @@
 mod fault_injection;
 mod strict;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +21,7 @@ use percent_encoding::percent_decode_str;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
-use self::fault_injection::FaultInjection;
+use self::fault_injection::{FaultInjection, without_faults};
 use super::body::{discard_rest, read_body};
 use super::client::Client;
 #[cfg(feature = "console")]
@@ -33,13 +34,14 @@ use crate::app::App;
 use crate::fault::{FailedOnce, RequestFaults};
 use crate::generated::routes::dispatch;
 use crate::media::files;
-use crate::observe::{self, ContentRecord, Recent, RecentEntry};
+use crate::models;
+use crate::observe::{self, ContentRecord, Origin, Recent, RecentEntry};
 use crate::relay;
 use crate::storage::{
     GeneratedFiles, IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, Replays, RunningRequest,
 };
 use crate::usage::{Caller, InFlight};
-use crate::wire::{ApiError, Call, Response, hold};
+use crate::wire::{Abandoned, ApiError, Call, Response, hold};
 
 /// Answers a request in every case, even after a panic.
 pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
@@ -47,7 +49,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let mut state = RequestState::new(&path);
+    let mut state = RequestState::new(&path, started);
     let span = observe::span(&method, &path, client.is_tls, request.headers(), &request_id);
     let (head, mut body) = request.into_parts();
     let waits = head.headers.contains_key(header::EXPECT);
@@ -59,6 +61,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
         // The panic message went to standard error; it is not sent to the client.
         Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(state.style),
     };
+    state.note(app, &mut response);
     sign(&mut response, &request_id, state.style);
     if !state.knows_upstream {
         response.headers_mut().remove(relay::UPSTREAM_HEADER);
@@ -78,6 +81,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
 
 /// Data about a request, as far as it is known.
 struct RequestState {
+    started: Instant,
     style: ErrorStyle,
     operation: Option<&'static Operation>,
     admitted: Option<Admitted>,
@@ -87,12 +91,17 @@ struct RequestState {
     content: Option<ContentRecord>,
     /// Whether its key may know which upstream answered.
     knows_upstream: bool,
+    /// The model in its path, if its key is valid.
+    model: Option<String>,
+    /// Empty until it has been read.
+    body: Bytes,
 }
 
 impl RequestState {
-    fn new(path: &str) -> Self {
-        let (operation, admitted, shown, content) = Default::default();
-        Self { style: path_style(path), operation, admitted, shown, content, knows_upstream: false }
+    fn new(path: &str, started: Instant) -> Self {
+        let (operation, admitted, shown, content, knows_upstream, model, body) = Default::default();
+        let style = path_style(path);
+        Self { started, style, operation, admitted, shown, content, knows_upstream, model, body }
     }
 
     fn found(&mut self, app: &App, operation: &'static Operation, request_id: &str) {
@@ -108,6 +117,42 @@ impl RequestState {
             shown.admitted(caller.id());
         }
     }
+
+    /// Says for operators which model the request names, unless its operation has said so, and counts a failure.
+    fn note(&self, app: &App, response: &mut Response) {
+        let Some(operation) = self.operation else { return };
+        let (is_named, failed) =
+            (response.extensions().get::<Origin>().is_some(), is_failure(operation, response));
+        if is_named && !failed {
+            return;
+        }
+        let routes = app.live.routes.load();
+        if let Some(name) = self.model_named(operation).filter(|_| !is_named) {
+            let name = without_faults(&routes, &name);
+            let known = routes.find(name).map(|route| Origin::sought(Arc::clone(&route.id)));
+            response.extensions_mut().insert(known.unwrap_or_else(|| Origin::unknown(name)));
+        }
+        if let Some(Admitted { caller, .. }) = self.admitted.as_ref().filter(|_| failed) {
+            let origin = response.extensions().get::<Origin>();
+            let route = origin.and_then(|origin| routes.find(&origin.model));
+            caller.failed(route.map(|route| &route.id), origin.and_then(Origin::upstream));
+        }
+    }
+
+    fn model_named(&self, operation: &Operation) -> Option<Cow<'_, str>> {
+        match &self.model {
+            Some(model) => Some(model.into()),
+            None if operation.models.is_some() => relay::model_in_body(operation, &self.body).map(Cow::Owned),
+            None => None,
+        }
+    }
+}
+
+/// Whether a request for a model failed.
+fn is_failure(operation: &Operation, response: &Response) -> bool {
+    operation.models.is_some()
+        && response.status().as_u16() >= 400
+        && response.extensions().get::<Abandoned>().is_none()
 }
 
 /// A request that counts towards the limits of its key.
@@ -180,6 +225,7 @@ async fn respond(
     app.access.authenticator.pass().await;
     let caller = app.access.authenticator.admit(operation, &mut head.headers, &mut query)?;
     state.authenticated(&caller);
+    state.model = model_in_path(operation, &parameters);
     if is_limited(operation) {
         let admitted = state.admitted.insert(Admitted { caller: caller.clone(), place: None });
         admitted.place = caller.begin().await.map_err(|exceeded| refused(exceeded, &caller))?;
@@ -193,6 +239,7 @@ async fn respond(
     } else {
         Bytes::new()
     };
+    state.body = body.clone();
     if state.shown.is_some() {
         state.content = app.telemetry.recent.keep(request_id, &body);
     }
@@ -206,6 +253,7 @@ async fn respond(
         request_id: request_id.to_owned(),
         presence: client.presence,
         is_tls: client.is_tls,
+        started: state.started,
         failed_at: OnceLock::new(),
         consumed: state.shown.as_ref().map(RecentEntry::consumed).unwrap_or_default(),
     };
@@ -377,6 +425,13 @@ fn native_alias(method: &Method, path: &str, headers: &HeaderMap) -> String {
         _ => false,
     };
     if native { path.replacen("/v1/", "/v1beta/", 1) } else { path.to_owned() }
+}
+
+/// The model that a path names.
+fn model_in_path(operation: &Operation, parameters: &[(&str, &str)]) -> Option<String> {
+    let (_, raw) = parameters.iter().find(|(name, _)| *name == "model")?;
+    let name = percent_decode_str(raw).decode_utf8_lossy();
+    Some(models::id_of(operation, &name).to_owned())
 }
 
 /// Decodes path parameters once. A value that later code could take for another path is not found. A slash is allowed,

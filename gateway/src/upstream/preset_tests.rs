@@ -190,7 +190,7 @@ async fn requests_to_each_preset_use_its_paths_and_key() {
             (_, Kind::Native) => ("x-goog-api-key", ""),
             _ => ("authorization", "bearer "),
         };
-        let shown = match (preset.key_variable(), &upstream.key_source) {
+        let shown = match (preset.key_variable(set), &upstream.key_source) {
             (Some(variable), _) => {
                 Some(format!("{header}: {prefix}key-in-{}", variable.to_ascii_lowercase()))
             }

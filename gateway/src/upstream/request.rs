@@ -188,14 +188,33 @@ impl StoredResponseRequest<'_> {
     }
 }
 
-/// A page of the model list.
-pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<http::Request<Bytes>, String> {
+/// Where a further page of a model list begins, according to the previous page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PageStart {
+    /// After a cursor of the protocol.
+    Cursor(String),
+    /// At the query of an address. The rest of that address doesn't matter: the key is only sent to the upstream's own.
+    Query(String),
+}
+
+/// A page of the model list. `start`: `None` for the first one.
+pub(super) fn model_list(
+    endpoint: &Endpoint,
+    start: Option<&PageStart>,
+) -> Result<http::Request<Bytes>, String> {
     let protocol = endpoint.kind.main_protocol();
     let (base, version, binding) = (&endpoint.base, version(endpoint.kind, protocol), protocol.binding());
     let ModelListQuery { size, cursor } = binding.model_list;
-    let mut address = format!("{base}{version}/models{size}");
-    if let Some((cursor, after)) = cursor.zip(after) {
-        _ = write!(address, "&{cursor}={}", utf8_percent_encode(after, SEGMENT));
+    let mut address = format!("{base}{version}/models");
+    match start {
+        Some(PageStart::Query(query)) => extend_query(&mut address, query),
+        Some(PageStart::Cursor(after)) => {
+            address.push_str(size);
+            if let Some(cursor) = cursor {
+                _ = write!(address, "&{cursor}={}", utf8_percent_encode(after, SEGMENT));
+            }
+        }
+        None => address.push_str(size),
     }
     let mut request = http::Request::new(Bytes::new());
     let key = endpoint.keys.get(Some(0));

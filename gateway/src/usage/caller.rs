@@ -91,6 +91,14 @@ impl Caller {
         self.0.account.release(reserved);
     }
 
+    /// Counts a request that failed. `model`: unless it is unknown. `upstream`: the one that failed, if one did.
+    pub(crate) fn failed(&self, model: Option<&Arc<str>>, upstream: Option<&Arc<str>>) {
+        let name = |name: Option<&Arc<str>>| name.cloned().unwrap_or_default();
+        let (key, model, upstream) = (Arc::clone(&self.0.id), name(model), name(upstream));
+        let place = UsageKey { day: Day::today(), key, model, upstream };
+        self.0.ledger.add(&place, &Totals { failed: 1, ..Totals::default() });
+    }
+
     /// Records what a request consumed, in place of its reservation.
     pub(super) fn settle(&self, model: &Arc<str>, upstream: &Arc<str>, totals: &Totals, reserved: Spent) {
         let day = Day::today();

@@ -1,9 +1,11 @@
 //! The charge for one request.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use gatewright_protocol::conversation::Usage;
 use gatewright_store::{Spent, Totals};
+use gatewright_system::clock::millis;
 use tracing::Span;
 
 use super::price::{Consumption, MAX_UNITS, Rates};
@@ -22,7 +24,13 @@ pub(crate) struct Charge {
     estimate: Option<Usage>,
     /// The reservation from the key's budgets.
     reserved: Spent,
+    /// When the head of the request arrived.
+    started: Instant,
+    /// Milliseconds since then: until the answer began, and until it was complete.
+    first_byte_ms: Option<u64>,
+    latency_ms: u64,
     complete: bool,
+    failed: bool,
     is_void: bool,
     /// The request's trace span, which stays open at least as long.
     span: Span,
@@ -33,8 +41,8 @@ pub(crate) struct Charge {
 pub(crate) type Consumed = Arc<OnceLock<Totals>>;
 
 impl Charge {
-    /// Opens the charge for a request. `upstream`: the one that answers.
-    pub(crate) fn new(caller: Caller, model: Arc<str>, upstream: Arc<str>) -> Self {
+    /// Opens the charge for a request. `upstream`: the one that answers. `started`: when the head of the request arrived.
+    pub(crate) fn new(caller: Caller, model: Arc<str>, upstream: Arc<str>, started: Instant) -> Self {
         Self {
             caller,
             model,
@@ -45,7 +53,11 @@ impl Charge {
             reported: None,
             estimate: None,
             reserved: Spent::default(),
+            started,
+            first_byte_ms: None,
+            latency_ms: 0,
             complete: false,
+            failed: false,
             is_void: false,
             span: Span::current(),
             consumed: Consumed::default(),
@@ -109,9 +121,20 @@ impl Charge {
         self.is_void = true;
     }
 
-    /// The answer was sent completely.
+    /// The answer begins.
+    pub(crate) fn begin(&mut self) {
+        self.first_byte_ms = Some(millis(self.started.elapsed()));
+    }
+
+    /// The answer was sent completely, or will be: nothing of it is missing.
     pub(crate) fn complete(&mut self) {
         self.complete = true;
+        self.latency_ms = millis(self.started.elapsed());
+    }
+
+    /// The answer ended in an error.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
     }
 
     /// The usage to record, and whether any of it is an estimate.
@@ -151,6 +174,11 @@ impl Drop for Charge {
             reasoning: count(usage.reasoning),
             cost: cost.unwrap_or(0),
             unpriced: cost.is_none().into(),
+            failed: self.failed.into(),
+            timed: self.complete.into(),
+            // Of an answer that doesn't complete, the time is unknown.
+            first_byte_ms: if self.complete { self.first_byte_ms.unwrap_or(self.latency_ms) } else { 0 },
+            latency_ms: self.latency_ms,
         };
         // Signed: traces have no unsigned integers.
         self.span.record("gen_ai.usage.input_tokens", totals.input.cast_signed());
@@ -171,6 +199,8 @@ impl Drop for Charge {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::usage::Ledger;
     use gatewright_config::ModelPrice;
@@ -186,8 +216,10 @@ mod tests {
 
     fn recorded_at(price: Option<&ModelPrice>, charged: impl FnOnce(&mut Charge)) -> Totals {
         let ledger = Arc::<Ledger>::default();
-        let mut charge = Charge::new(Caller::unlimited("k", &ledger), "m".into(), "u".into())
-            .priced(price.map(Rates::new).map(Arc::new));
+        let caller = Caller::unlimited("k", &ledger);
+        let started = Instant::now().checked_sub(Duration::from_secs(2)).expect("the machine runs longer");
+        let mut charge =
+            Charge::new(caller, "m".into(), "u".into(), started).priced(price.map(Rates::new).map(Arc::new));
         charged(&mut charge);
         drop(charge);
         let rows = ledger.take();
@@ -209,9 +241,35 @@ mod tests {
             output: 20,
             // 100 × 1 + 20 × 10 millionths.
             cost: 300_000,
+            timed: 1,
+            first_byte_ms: totals.first_byte_ms,
+            latency_ms: totals.latency_ms,
             ..Totals::default()
         };
         assert_eq!(totals, expected);
+    }
+
+    #[test]
+    fn only_complete_answers_are_timed_since_the_head_of_their_request() {
+        let of = |totals: Totals| [totals.complete, totals.failed, totals.timed];
+        let whole = recorded(Charge::complete);
+        assert_eq!(of(whole), [1, 0, 1]);
+        assert!(whole.latency_ms >= 2000 && whole.first_byte_ms == whole.latency_ms, "{whole:?}");
+        let streamed = recorded(|charge| {
+            charge.begin();
+            charge.complete();
+        });
+        assert!((2000..=streamed.latency_ms).contains(&streamed.first_byte_ms), "{streamed:?}");
+        for failed in [false, true] {
+            let totals = recorded(|charge| {
+                charge.begin();
+                if failed {
+                    charge.fail();
+                }
+            });
+            assert_eq!(of(totals), [0, u64::from(failed), 0]);
+            assert_eq!([totals.first_byte_ms, totals.latency_ms], [0, 0]);
+        }
     }
 
     #[test]

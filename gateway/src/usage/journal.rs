@@ -27,7 +27,7 @@ pub(crate) use self::recovery::RecoveredJournal;
 
 /// Bytes before the first half: space for the line that identifies the file.
 const HEAD: u64 = MAX_LINE_BYTES as u64;
-/// Bytes of a half: about 16,000 requests, or as many sums.
+/// Bytes of a half: about 11,000 requests, or as many sums.
 const HALF: u64 = 2 * 1024 * 1024;
 /// Chunk size for allocating the space. For larger chunks, Linux uses larger page cache pages, and each later write to such a
 /// page takes several times as long.

@@ -186,6 +186,10 @@ mod tests {
         reasoning: 0,
         cost: 1,
         unpriced: 0,
+        failed: 0,
+        timed: 1,
+        first_byte_ms: 3,
+        latency_ms: 4,
     };
 
     #[test]
@@ -199,7 +203,8 @@ mod tests {
         ledger.add(&place("b"), &ONE);
         assert_eq!(ledger.counters().states(), [("stored", 0.0), ("lost", 0.0), ("waiting", 3.0)]);
         ledger.queue(&mut waiting, ledger.take(), 0);
-        assert_eq!(waiting[&place("a")], Totals { requests: 2, input: 10, output: 4, cost: 2, ..ONE });
+        let two = Totals { requests: 2, input: 10, output: 4, cost: 2, ..ONE };
+        assert_eq!(waiting[&place("a")], Totals { timed: 2, first_byte_ms: 6, latency_ms: 8, ..two });
         assert_eq!(waiting[&place("b")], ONE);
         ledger.stored(&waiting);
         assert_eq!(ledger.counters().states(), [("stored", 3.0), ("lost", 0.0), ("waiting", 0.0)]);

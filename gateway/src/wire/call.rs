@@ -1,6 +1,7 @@
 //! One call of an operation, as the generated route table passes it to the service.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use axum::body::Bytes;
 use gatewright::limits::Rules;
@@ -37,6 +38,8 @@ pub struct Call {
     pub is_tls: bool,
     /// Whether the client is still connected.
     pub(crate) presence: Presence,
+    /// When its head arrived.
+    pub(crate) started: Instant,
     /// The first upstream that failed.
     pub(crate) failed_at: OnceLock<Arc<str>>,
     /// What it consumed, once it ends.

@@ -33,17 +33,23 @@ const DOMAIN: &str = "gatewright";
 pub(crate) struct ApiError {
     code: &'static ErrorCode,
     message: String,
-    param: Option<String>,
+    param: Option<Box<str>>,
     violations: Violations,
     /// Response headers that don't follow from the code.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// An upstream's own error, which overrides the fields derived from the code.
     foreign: Option<Box<UpstreamError>>,
+    /// See [`Abandoned`].
+    is_abandoned: bool,
 }
 
 /// The gateway's code for a failure: an extension of the response. Never text of a client or an upstream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailureCode(pub(crate) &'static str);
+
+/// The client left before its request had arrived or was answered: an extension of the response. Nothing else failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Abandoned;
 
 /// An upstream's error. All of it must be safe to show.
 #[derive(Debug, Clone)]
@@ -76,13 +82,14 @@ impl ApiError {
             violations: Violations::default(),
             headers: Vec::new(),
             foreign: None,
+            is_abandoned: false,
         }
     }
 
     /// The request breaks these rules. `param` is the field of the first violation; the message lists the first
     /// violations. If only the model is wrong, the error says that the endpoint has no such model (4 rule 1).
     pub(crate) fn violations(violations: Violations) -> Self {
-        let param = violations.first().map(at_fault);
+        let param = violations.first().map(|violation| at_fault(violation).into());
         let (code, message) = match &*violations {
             [only] if only.pointer == "/model" && only.rule == UNSUPPORTED => {
                 (&ErrorCode::MODEL_NOT_FOUND, only.message.clone())
@@ -94,7 +101,7 @@ impl ApiError {
 
     /// Sets the request field at fault.
     pub(crate) fn param(self, param: impl Into<String>) -> Self {
-        Self { param: Some(param.into()), ..self }
+        Self { param: Some(param.into().into_boxed_str()), ..self }
     }
 
     /// Sets the methods that the path allows.
@@ -113,6 +120,11 @@ impl ApiError {
     /// Passes on an upstream's error.
     pub(crate) fn foreign(self, foreign: UpstreamError) -> Self {
         Self { foreign: Some(Box::new(foreign)), ..self }
+    }
+
+    /// The client left.
+    pub(crate) fn abandoned(self) -> Self {
+        Self { is_abandoned: true, ..self }
     }
 
     /// Adds a header to the response.
@@ -165,6 +177,9 @@ impl ApiError {
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.extensions_mut().insert(FailureCode(self.code.code));
+        if self.is_abandoned {
+            response.extensions_mut().insert(Abandoned);
+        }
         response.headers_mut().extend(self.headers);
         if status == 401 {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

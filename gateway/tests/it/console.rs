@@ -11,6 +11,8 @@ use crate::videos::finished;
 
 const ADMIN: &str = "gw-admin-canary-77";
 const REPORT: &str = include_str!("../../../examples/reports/good.json");
+/// Vectors with a document of additional checks.
+const PROTOCOLS: &str = include_str!("../../../tests/vectors/report-forms/protocols.json");
 
 async fn start_with_admin() -> Server {
     start_with(Config { admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")), ..Config::default() })
@@ -307,6 +309,12 @@ async fn report_page_requires_a_key_and_enforces_bounds() {
     let both = server.ask("/console/report", &json!({ "report": REPORT, "before": REPORT })).await;
     assert!(both["html"].as_str().expect("a page").contains("Nothing got worse"));
 
+    let checks: Value = serde_json::from_str(PROTOCOLS).expect("JSON");
+    let checks = checks["document"].to_string();
+    let page = server.ask("/console/report", &json!({ "report": checks })).await;
+    assert!(page["html"].as_str().is_some_and(|page| page.contains("Other protocols")), "{page}");
+    let wrong = server.ask("/console/report", &json!({ "report": checks, "before": REPORT })).await;
+    assert!(wrong["report"]["violations"][0].is_object() && wrong["before"].is_null(), "{wrong}");
     let wrong = server.ask("/console/report", &json!({ "report": "{}", "before": REPORT })).await;
     assert_eq!(wrong["html"], Value::Null);
     assert_eq!(wrong["report"]["violations"][0]["line"], 1, "{wrong}");

@@ -16,6 +16,7 @@ mod console;
 mod embeddings;
 mod envelopes;
 mod examples;
+mod failed_requests;
 mod failover;
 mod fault_injection;
 mod fault_matrix;

@@ -205,6 +205,50 @@ async fn inexpressible_members_are_reported_or_rejected_if_strict() {
 }
 
 #[tokio::test]
+async fn simulator_lists_members_that_it_ignores_and_rejects_them_for_strict_clients() {
+    let server = start().await;
+    let dropped = async |path: &str, body: &Value| {
+        let response = send(server.post(path, body)).await;
+        let places =
+            response.headers().get("x-gatewright-dropped").map(|places| places.to_str().expect("ASCII"));
+        let places = places.map(str::to_owned);
+        (response.status().as_u16(), places, response.text().await.expect("a body"))
+    };
+    let messages = json!([{ "role": "user", "content": "hi", "mood": "good" }]);
+    let contents = json!([{ "parts": [{ "text": "hi" }] }]);
+    let input = json!([{ "role": "user", "content": "hi" }]);
+    let sol = "model-sol";
+    for (path, mut body, expected) in [
+        (CHAT, json!({ "model": sol, "messages": messages }), "/messages/0/mood, /future"),
+        (
+            "/v1/messages",
+            json!({ "model": sol, "max_tokens": 9, "messages": messages }),
+            "/messages/0/mood, /future",
+        ),
+        ("/v1/responses", json!({ "model": sol, "input": input }), "/future"),
+        ("/v1beta/models/model-sol:generateContent", json!({ "contents": contents }), "/future"),
+    ] {
+        body["future"] = json!(1);
+        let (status, places, answer) = dropped(path, &body).await;
+        assert_eq!((status, places.as_deref()), (200, Some(expected)), "{path}: {answer}");
+        if !path.contains("v1beta") {
+            body["stream"] = json!(true);
+            assert_eq!(dropped(path, &body).await.1.as_deref(), Some(expected), "{path}, as a stream");
+        }
+        let (status, refused) = read(server.post(path, &body).header("x-gatewright-strict", "true")).await;
+        assert_eq!(status, 400, "{path}");
+        assert!(
+            refused["error"]["message"].as_str().is_some_and(|text| text.contains("/future")),
+            "{refused}"
+        );
+    }
+    // What it understands is not in the list, nor is an earlier response, whose items have other places.
+    let first = server.ask("/v1/responses", &json!({ "model": sol, "input": input })).await;
+    let next = json!({ "model": sol, "input": input, "previous_response_id": first["id"], "temperature": 1, "store": true });
+    assert_eq!(dropped("/v1/responses", &next).await.1, None);
+}
+
+#[tokio::test]
 async fn strict_model_rejects_losses_unless_the_request_overrides_it() {
     for speaks in Protocol::ALL {
         for client in Protocol::ALL.into_iter().filter(|client| speaks.spoken_for(*client) != *client) {

@@ -239,10 +239,12 @@ async fn usage_and_budgets_survive_a_restart() {
         );
     };
     refused(&server).await;
-    row_of(&server, "key=ci", 1).await;
+    row_of(&server, "key=ci&by=key", 1).await;
     drop(server);
     let registry = Registry::open(folder.path()).await.expect("the folder");
-    let rows = registry.usage(UsageQuery::default()).await.expect("a report");
+    let mut query = UsageQuery::default();
+    query.by = Some("key".to_owned());
+    let rows = registry.usage(query).await.expect("a report");
     let total = answer["usage"]["total_tokens"].as_u64();
     assert_eq!(rows.first().map(|row| row.input_tokens + row.output_tokens), total);
     let server = start(Some(folder.path()), Config::default()).await;

@@ -7,7 +7,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::bar::{bar, results};
 use super::protocols::section;
-use super::{check_name, code, facts, page, shown, shown_lines, status, text, time, together};
+use super::{
+    MAX_PAGE_CHECKS, check_name, code, facts, page, shown, shown_lines, status, text, time, together,
+};
 use crate::causes::{Cause, causes};
 use crate::evidence::{Assertion, Evidence, EvidenceFile};
 use crate::finding::counted;
@@ -18,9 +20,6 @@ use crate::words;
 
 /// Characters that stay unescaped in the path of a link.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
-
-/// Maximum number of checks on a page: a report of a thousand models has 6,001.
-const MAX_PAGE_CHECKS: usize = 10_000;
 
 /// A report as one self-contained HTML page, with the evidence of its cells.
 ///

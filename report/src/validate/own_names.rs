@@ -1,4 +1,4 @@
-//! Reports about a deployment with names of its own: the validators for them, and the advice to accept them.
+//! Reports about a deployment with its own names: their validators, and the advice to accept the names.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use super::{Outcome, Validator, ValidatorBuilder};
 use crate::finding::Violation;
 use crate::profile::Profile;
 
-/// Maximum number of sets of names for which a validator is kept, if reports may declare their own.
+/// Maximum number of sets of names for which a validator is cached, if reports may declare their own.
 const MAX_KNOWN_NAMES: usize = 8;
 
 /// What to do about a report whose names are the only violations; the end of the first one's message.
@@ -42,7 +42,7 @@ impl Validator {
         Some(validator)
     }
 
-    /// If a document would be valid with the names that it declares, its first violation says how to accept them.
+    /// If a document would be valid with the names that it declares, its first violation explains how to accept them.
     pub(super) fn suggest_own_names(&self, document: &[u8], outcome: &mut Outcome) {
         if !outcome.violations.iter().all(is_of_name) {
             return;

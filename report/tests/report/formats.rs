@@ -1,6 +1,8 @@
 //! Reports and verdicts in the formats that terminals and CI systems read.
 
-use gatewright_report::{SARIF_FOOT, Status, annotations, html, junit, sarif_head, terminal, validate};
+use gatewright_report::{
+    SARIF_FOOT, Status, Validator, annotations, html, junit, sarif, sarif_head, terminal, validate,
+};
 use insta::assert_snapshot;
 use serde_sarif::sarif::Sarif;
 
@@ -172,6 +174,38 @@ fn sarif_log_is_valid_for_the_sarif_schema() {
     }
     let empty: Sarif = serde_json::from_str(&format!("{}{SARIF_FOOT}", sarif_head())).expect("an empty log");
     assert_eq!(empty.runs[0].results.as_ref().map(Vec::len), Some(0));
+}
+
+#[test]
+fn sarif_results_of_checks_are_where_the_checks_are_in_the_document() {
+    let full = bases::text("full");
+    let lines = |log: &str| -> Vec<u64> {
+        let log: serde_json::Value = serde_json::from_str(log).expect("JSON");
+        let results = log["runs"][0]["results"].as_array().expect("results").clone();
+        let line = "/locations/0/physicalLocation/region/startLine";
+        results
+            .iter()
+            .map(|result| result.pointer(line).and_then(serde_json::Value::as_u64).expect("a line"))
+            .collect()
+    };
+    let validator = Validator::default();
+    let places = lines(&validator.sarif(full.as_bytes(), "full.json").expect("a valid report"));
+    assert_eq!(places.len(), 2);
+    let check_begins = |line: &u64| {
+        let line = usize::try_from(*line).expect("a small number");
+        full.lines().nth(line - 1).is_some_and(|text| text.trim() == "{")
+    };
+    assert!(places.iter().all(check_begins), "{places:?}");
+    // In canonical form, the two functions agree.
+    let report = validator.read(full.as_bytes()).expect("a valid report");
+    let canonical = report.to_json();
+    let of_report = sarif(&report, "full.json");
+    assert_eq!(validator.sarif(canonical.as_bytes(), "full.json").expect("a valid report"), of_report);
+    // Each line break moves the places by one.
+    let moved = validator.sarif(full.replacen('{', "\r\n\r{", 1).as_bytes(), "full.json").expect("valid");
+    assert_eq!(lines(&moved), places.iter().map(|line| line + 2).collect::<Vec<_>>());
+    let outcome = validator.sarif(b"{}", "full.json").expect_err("no report");
+    assert!(!outcome.valid);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use gatewright_report::{
-    Assertion, Diff, Evidence, EvidenceFile, Exchange, Report, Status, Thresholds, Trend, html, junit,
+    Assertion, Diff, Evidence, EvidenceFile, Exchange, ProtocolReport, Report, Status, Thresholds, Trend,
+    html, html_with_protocols, junit,
 };
 use html5gum::{Token, Tokenizer};
 use insta::assert_snapshot;
@@ -38,6 +39,12 @@ fn report(text: &str) -> Report {
     serde_json::from_value(dressed(&full, text)).expect("the types hold any text")
 }
 
+fn protocols(text: &str) -> ProtocolReport {
+    let vectors = include_str!("../../../tests/vectors/report-forms/protocols.json");
+    let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+    serde_json::from_value(dressed(&vectors["document"], text)).expect("the types hold any text")
+}
+
 fn evidence(text: &str) -> Vec<EvidenceFile> {
     let dress = |string: &str| format!("{string}{text}");
     let report = report(text);
@@ -62,8 +69,8 @@ fn evidence(text: &str) -> Vec<EvidenceFile> {
     [2, 5, 5].map(|index| file(index, report.checks[index].id)).to_vec()
 }
 
-/// All pages of a report, and of two.
-fn pages(text: &str) -> [String; 3] {
+/// All pages of a report, of two, and of additional checks.
+fn pages(text: &str) -> [String; 5] {
     let old = report(text);
     let mut new = old.clone();
     new.endpoint.push('x');
@@ -76,7 +83,14 @@ fn pages(text: &str) -> [String; 3] {
     // A second report with the first address: a single one has no curve.
     trend.add(&format!("d.json{text}"), &old);
     trend.refuse(&format!("c.json{text}"), &format!("no report{text}"));
-    [html(&old, &evidence(text)), Diff::of(&old, &new, Thresholds::default()).to_html(), trend.to_html()]
+    let protocols = protocols(text);
+    [
+        html(&old, &evidence(text)),
+        Diff::of(&old, &new, Thresholds::default()).to_html(),
+        trend.to_html(),
+        protocols.to_html(),
+        html_with_protocols(&old, &evidence(text), &protocols),
+    ]
 }
 
 /// The tags of a page with their attribute names, and the values of attributes that are addresses.
@@ -195,14 +209,23 @@ fn body(page: &str) -> String {
 
 #[test]
 fn page_of_a_comparison() {
-    let [_, diff, _] = pages("");
+    let [_, diff, ..] = pages("");
     assert_snapshot!(body(&diff));
 }
 
 #[test]
 fn page_of_a_trend() {
-    let [.., trend] = pages("");
+    let [_, _, trend, ..] = pages("");
     assert_snapshot!(body(&trend));
+}
+
+/// The verdict counts the checks, and each failure says why.
+#[test]
+fn page_of_additional_checks_has_a_row_for_each() {
+    let page = body(&protocols("").to_html());
+    assert!(page.contains("1 passed, 1 failed, 1 skipped"), "{page}");
+    assert_eq!(page.matches("<th scope=\"row\">").count(), 3, "{page}");
+    assert!(page.contains("HTTP status: status 404, not 200"), "{page}");
 }
 
 #[test]

@@ -71,6 +71,12 @@ const STEPS: &[SchemaStep] = &[
         sqlite: include_str!("../../migrations/sqlite/0009_unpriced_requests.sql"),
         postgres: include_str!("../../migrations/postgres/0009_unpriced_requests.sql"),
     },
+    SchemaStep {
+        version: 10,
+        what: "failures and times of requests",
+        sqlite: include_str!("../../migrations/sqlite/0010_failures_and_times.sql"),
+        postgres: include_str!("../../migrations/postgres/0010_failures_and_times.sql"),
+    },
 ];
 
 /// The version of the last step.

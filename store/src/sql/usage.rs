@@ -9,10 +9,10 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::traits::{Batch, MAX_LISTED, SpentByKey, StoreError, StoreFuture, UsageStore, WRITER_KNOWN_FOR};
-use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
+use crate::usage::{COUNTS, Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
 
 /// The columns of counts, in the order of [`Totals::counts`].
-const COUNTS: [&str; 10] = [
+const COLUMNS: [&str; COUNTS] = [
     "requests",
     "complete",
     "estimated",
@@ -23,15 +23,19 @@ const COUNTS: [&str; 10] = [
     "reasoning_tokens",
     "cost",
     "unpriced",
+    "failed",
+    "timed",
+    "first_byte_ms",
+    "latency_ms",
 ];
 
-/// Rows per statement: 14 parameters each; SQLite allows 32,766 and Postgres 65,535.
+/// Rows per statement: 18 parameters each; SQLite allows 32,766 and Postgres 65,535.
 const ROWS: usize = 500;
 
 /// Adds rows; if a row exists already, its counts grow, up to the largest number.
 fn add(rows: usize) -> String {
-    let mut sql = format!("INSERT INTO usage (day, key, model, upstream, {}) VALUES ", COUNTS.join(", "));
-    let columns = 4 + COUNTS.len();
+    let mut sql = format!("INSERT INTO usage (day, key, model, upstream, {}) VALUES ", COLUMNS.join(", "));
+    let columns = 4 + COLUMNS.len();
     for row in 0..rows {
         sql.push_str(if row == 0 { "(" } else { ", (" });
         for column in 1..=columns {
@@ -42,7 +46,7 @@ fn add(rows: usize) -> String {
     }
     sql.push_str(" ON CONFLICT (day, key, model, upstream) DO UPDATE SET ");
     let largest = i64::MAX;
-    let sums = COUNTS.map(|count| {
+    let sums = COLUMNS.map(|count| {
         format!(
             "{count} = CASE WHEN usage.{count} > {largest} - excluded.{count} THEN {largest}
              ELSE usage.{count} + excluded.{count} END"
@@ -85,7 +89,7 @@ static REPORT: LazyLock<String> = LazyLock::new(|| {
          FROM usage AS u LEFT JOIN keys AS k ON k.id = u.key
          WHERE u.day BETWEEN $1 AND $2 AND ($3 IS NULL OR u.key = $3)
          GROUP BY 1, 2, 4, 5 ORDER BY 1, 2, 4, 5 LIMIT $8",
-        sums(&COUNTS)
+        sums(&COLUMNS)
     )
 });
 

@@ -119,7 +119,8 @@ fn usage() -> Rows {
         usage::UsageKey { day: day(), key, model, upstream }
     };
     let largest = Totals { cost: i64::MAX.unsigned_abs(), ..Totals::default() };
-    Rows::from([(place("one"), Totals::of([1, 2, 3, 4, 5, 6, 7, 8, 0, 9])), (place("two"), largest)])
+    let each = Totals::of([1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 10, 11, 12, 13]);
+    Rows::from([(place("one"), each), (place("two"), largest)])
 }
 
 async fn responses(store: &dyn DurableStore) {

@@ -28,7 +28,9 @@ const ROWS: &[(i64, &str)] = &[
              '{"models":["model-sol"],"operations":[]}', '{"requests_per_minute":60}', 1790000000, 1990000000, 1795000000, NULL),
             ('key_2', 'old', x'3333333333333333333333333333333333333333333333333333333333333333', NULL, NULL,
              '{"models":[],"operations":[]}', '{}', 1780000000, NULL, NULL, 1785000000);
-        INSERT INTO usage VALUES
+        INSERT INTO usage
+            (day, key, model, upstream, requests, complete, estimated, input_tokens, cached_tokens, cache_write_tokens,
+             output_tokens, reasoning_tokens, cost) VALUES
             ('2026-07-31', 'key_1', 'model-sol', 'one', 3, 2, 1, 30, 4, 2, 20, 5, 9007199254740993),
             ('2026-08-01', 'key_1', 'model-sol', 'two', 1, 1, 0, 10, 0, 0, 20, 0, 2)"#,
     ),
@@ -71,6 +73,13 @@ const ROWS: &[(i64, &str)] = &[
         "INSERT INTO configs (revision, made, author, repeats, document) VALUES
             (1, 1790000000, 'somebody', NULL, 'a document')",
     ),
+    (
+        9,
+        "INSERT INTO usage
+            (day, key, model, upstream, requests, complete, estimated, input_tokens, cached_tokens, cache_write_tokens,
+             output_tokens, reasoning_tokens, cost, unpriced) VALUES
+            ('2026-07-31', 'key_3', 'model-sol', 'one', 3, 3, 0, 30, 0, 0, 20, 0, 0, 2)",
+    ),
 ];
 
 async fn fill(database: &AnyPool, rows: &str) {
@@ -94,6 +103,7 @@ async fn holds(store: &SqlStore, version: i64) {
             6 => nodes(store).await,
             7 => writers(store).await,
             8 => shared_configuration(store).await,
+            9 => unpriced_requests(store).await,
             other => panic!("the rows of version {other} are not checked"),
         }
     }
@@ -182,6 +192,16 @@ async fn writers(store: &SqlStore) {
         let spent = store.spent(day).await.expect("a store");
         assert_eq!(spent.get("key_1").map(|(today, _)| today.tokens), tokens);
     }
+}
+
+/// Failures and times were not recorded.
+async fn unpriced_requests(store: &SqlStore) {
+    let mut query = UsageQuery::default();
+    (query.from, query.key) = (Some("2026-07-01".to_owned()), Some("key_3".to_owned()));
+    let resolved = query.read("2026-08-02".parse().expect("a day")).expect("a query");
+    let [row] = store.usage(&resolved).await.expect("a store").try_into().expect("one row");
+    assert_eq!((row.requests, row.unpriced), (3, 2));
+    assert_eq!([row.failed, row.timed, row.first_byte_ms, row.latency_ms], [0; 4]);
 }
 
 async fn shared_configuration(store: &SqlStore) {

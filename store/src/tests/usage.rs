@@ -14,6 +14,7 @@ in_every_store! {
     sums_are_exact_and_do_not_overflow
     concurrent_writers_of_many_rows_add_up
     repeated_batch_counts_once
+    failed_requests_are_reported_without_a_model_or_an_upstream
 }
 
 fn day(text: &str) -> Day {
@@ -57,6 +58,10 @@ async fn usage_of_all_writers_is_summed_and_grouped_as_requested(store: Shared) 
         reasoning: 8,
         cost: 9_000_000_000,
         unpriced: 10,
+        failed: 11,
+        timed: 12,
+        first_byte_ms: 13,
+        latency_ms: 14,
     };
     let rows = Rows::from([
         (place("2026-07-30", &id, "b"), all),
@@ -88,8 +93,12 @@ async fn usage_of_all_writers_is_summed_and_grouped_as_requested(store: Shared) 
         row.output_tokens,
         row.reasoning_tokens,
         row.unpriced,
+        row.failed,
+        row.timed,
+        row.first_byte_ms,
+        row.latency_ms,
     ];
-    assert_eq!((counts, row.cost), ([2, 4, 6, 8, 10, 12, 14, 16, 20], 18.0));
+    assert_eq!((counts, row.cost), ([2, 4, 6, 8, 10, 12, 14, 16, 20, 22, 24, 26, 28], 18.0));
 
     let rows = report(query_of(Some(&id), "model")).await;
     assert_eq!(
@@ -188,4 +197,26 @@ async fn repeated_batch_counts_once(store: Shared) {
     // Batch numbers are per writer.
     add(&store.one, &Batch::first()).await;
     assert_eq!(requests().await, 3);
+}
+
+async fn failed_requests_are_reported_without_a_model_or_an_upstream(store: Shared) {
+    let nowhere = |model: &str| UsageKey { upstream: "".into(), ..place("2026-07-31", "k", model) };
+    let failed = |failed| Totals { failed, ..Totals::default() };
+    let answered = Totals { timed: 1, first_byte_ms: 20, latency_ms: 300, ..took(1, 1, 0) };
+    let rows = Rows::from([
+        (nowhere(""), failed(2)),
+        (nowhere("m"), failed(1)),
+        (place("2026-07-31", "k", "m"), answered),
+    ]);
+    store.one.add_usage(&Batch::first(), &rows).await.expect("a store");
+    let report = async |by: &str| store.other.usage(&query_of(None, by)).await.expect("a store");
+    let counts = |row: &UsageRow| [row.requests, row.failed, row.timed, row.first_byte_ms, row.latency_ms];
+    let [of_key] = report("key").await.try_into().expect("one row");
+    assert_eq!(counts(&of_key), [1, 3, 1, 20, 300]);
+    let rows = report("model").await;
+    let by_model: Vec<_> = rows.iter().map(|row| (row.model.as_deref(), counts(row))).collect();
+    assert_eq!(by_model, [(Some(""), [0, 2, 0, 0, 0]), (Some("m"), [1, 1, 1, 20, 300])]);
+    let rows = report("upstream").await;
+    let by_upstream: Vec<_> = rows.iter().map(|row| (row.upstream.as_deref(), row.failed)).collect();
+    assert_eq!(by_upstream, [(Some(""), 3), (Some("one"), 0)]);
 }

@@ -94,9 +94,9 @@ pub struct UsageRow {
     pub key: Option<String>,
     /// Name of the key; `None` for the configured key, whose id is `default`.
     pub name: Option<String>,
-    /// The configured model.
+    /// The configured model; empty: failed requests whose model is not known.
     pub model: Option<String>,
-    /// The upstream that answered.
+    /// The upstream that answered, or that failed; empty: failed requests that none got.
     pub upstream: Option<String>,
     /// Requests that an upstream answered.
     pub requests: u64,
@@ -119,6 +119,20 @@ pub struct UsageRow {
     /// Requests whose cost is unknown, because there was no price when they were made. Earlier versions didn't record this.
     #[serde(default)]
     pub unpriced: u64,
+    /// Requests that failed: the response had a status of 400 or more, or was a stream that ended in an error. Earlier versions
+    /// recorded none of this and of the rest.
+    #[serde(default)]
+    pub failed: u64,
+    /// Requests whose answer was sent completely, and whose times are in the next two. `failed / (failed + timed)` is the rate of
+    /// errors.
+    #[serde(default)]
+    pub timed: u64,
+    /// Sum over the timed requests, in milliseconds: from the head of a request until its answer began.
+    #[serde(default)]
+    pub first_byte_ms: u64,
+    /// Sum over the timed requests, in milliseconds: from the head of a request until its answer was complete.
+    #[serde(default)]
+    pub latency_ms: u64,
 }
 
 impl UsageRow {
@@ -139,6 +153,10 @@ impl UsageRow {
             reasoning_tokens: totals.reasoning,
             cost: amount(totals.cost),
             unpriced: totals.unpriced,
+            failed: totals.failed,
+            timed: totals.timed,
+            first_byte_ms: totals.first_byte_ms,
+            latency_ms: totals.latency_ms,
         }
     }
 }

@@ -12,9 +12,9 @@ pub struct UsageKey {
     pub day: Day,
     /// Id of the key.
     pub key: Arc<str>,
-    /// The configured model.
+    /// The configured model; empty: of failed requests whose model is not known.
     pub model: Arc<str>,
-    /// The upstream that answered.
+    /// The upstream that answered, or that failed; empty: none did.
     pub upstream: Arc<str>,
 }
 
@@ -41,7 +41,18 @@ pub struct Totals {
     pub cost: u64,
     /// Requests whose cost is unknown because there is no price.
     pub unpriced: u64,
+    /// Requests that failed: the response had a status of 400 or more, or was a stream that ended in an error.
+    pub failed: u64,
+    /// Requests whose answer was sent completely, and whose times are in the next two.
+    pub timed: u64,
+    /// Milliseconds from the head of a request until its answer began.
+    pub first_byte_ms: u64,
+    /// Milliseconds from the head of a request until its answer was complete.
+    pub latency_ms: u64,
 }
+
+/// Number of counts in [`Totals`].
+pub(crate) const COUNTS: usize = 14;
 
 impl Totals {
     /// Adds other totals.
@@ -57,6 +68,10 @@ impl Totals {
             (&mut self.reasoning, other.reasoning),
             (&mut self.cost, other.cost),
             (&mut self.unpriced, other.unpriced),
+            (&mut self.failed, other.failed),
+            (&mut self.timed, other.timed),
+            (&mut self.first_byte_ms, other.first_byte_ms),
+            (&mut self.latency_ms, other.latency_ms),
         ];
         for (sum, more) in sums {
             *sum = sum.saturating_add(more);
@@ -64,7 +79,7 @@ impl Totals {
     }
 
     /// The counts, in the order of the members.
-    pub fn counts(&self) -> [u64; 10] {
+    pub fn counts(&self) -> [u64; COUNTS] {
         let Self {
             requests,
             complete,
@@ -76,15 +91,63 @@ impl Totals {
             reasoning,
             cost,
             unpriced,
+            failed,
+            timed,
+            first_byte_ms,
+            latency_ms,
         } = *self;
-        [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced]
+        [
+            requests,
+            complete,
+            estimated,
+            input,
+            cached,
+            cache_write,
+            output,
+            reasoning,
+            cost,
+            unpriced,
+            failed,
+            timed,
+            first_byte_ms,
+            latency_ms,
+        ]
     }
 
     /// The inverse of [`counts`](Self::counts).
-    pub fn of(counts: [u64; 10]) -> Self {
-        let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced] =
-            counts;
-        Self { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced }
+    pub fn of(counts: [u64; COUNTS]) -> Self {
+        let [
+            requests,
+            complete,
+            estimated,
+            input,
+            cached,
+            cache_write,
+            output,
+            reasoning,
+            cost,
+            unpriced,
+            failed,
+            timed,
+            first_byte_ms,
+            latency_ms,
+        ] = counts;
+        Self {
+            requests,
+            complete,
+            estimated,
+            input,
+            cached,
+            cache_write,
+            output,
+            reasoning,
+            cost,
+            unpriced,
+            failed,
+            timed,
+            first_byte_ms,
+            latency_ms,
+        }
     }
 }
 

@@ -387,7 +387,8 @@ impl Load {
                 }
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
-            for row in counted.unwrap_or_default() {
+            // Rows without requests count failed ones.
+            for row in counted.unwrap_or_default().iter().filter(|row| row["requests"] != 0) {
                 let of_configuration = if node == ALONE { DEFAULT_ALONE } else { DEFAULT };
                 let key = row["name"].as_str().unwrap_or(of_configuration).to_owned();
                 let number = |member: &str| row[member].as_u64().unwrap_or_default();

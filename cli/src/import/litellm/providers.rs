@@ -1,6 +1,6 @@
 //! Providers by the prefix of a model's name.
 
-use gatewright_gateway::{check_base_url, preset};
+use gatewright_gateway::{Preset, check_base_url, preset, presets};
 
 use super::setting::Section;
 
@@ -19,26 +19,31 @@ pub(super) struct ImportedProvider {
     pub(super) key_variable: Option<&'static str>,
 }
 
-/// Prefix, kind, base URL, variable of the key. The URLs end before the protocol's paths.
-const KNOWN: [(&str, &str, &str, &str); 13] = [
-    ("openai", "responses", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    ("anthropic", "messages", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-    ("gemini", "native", "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY"),
-    ("mistral", "chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    ("groq", "chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    ("deepseek", "chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    ("xai", "chat", "https://api.x.ai/v1", "XAI_API_KEY"),
-    ("together_ai", "chat", "https://api.together.xyz/v1", "TOGETHERAI_API_KEY"),
-    ("fireworks_ai", "chat", "https://api.fireworks.ai/inference/v1", "FIREWORKS_AI_API_KEY"),
-    ("openrouter", "chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    ("perplexity", "chat", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY"),
-    ("cerebras", "chat", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    ("nvidia_nim", "chat", "https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
+/// Prefix, the provider of ours, variable of the key.
+const KNOWN: [(&str, &str, &str); 13] = [
+    ("openai", "openai", "OPENAI_API_KEY"),
+    ("anthropic", "anthropic", "ANTHROPIC_API_KEY"),
+    ("gemini", "gemini", "GEMINI_API_KEY"),
+    ("mistral", "mistral", "MISTRAL_API_KEY"),
+    ("groq", "groq", "GROQ_API_KEY"),
+    ("deepseek", "deepseek", "DEEPSEEK_API_KEY"),
+    ("xai", "xai", "XAI_API_KEY"),
+    ("together_ai", "together", "TOGETHERAI_API_KEY"),
+    ("fireworks_ai", "fireworks", "FIREWORKS_AI_API_KEY"),
+    ("openrouter", "openrouter", "OPENROUTER_API_KEY"),
+    ("cerebras", "cerebras", "CEREBRAS_API_KEY"),
+    ("moonshot", "moonshot", "MOONSHOT_API_KEY"),
+    ("zai", "zai", "ZAI_API_KEY"),
+];
+/// Prefix, base URL and variable of the key of providers of chat completions that have no settings of ours.
+const PLAIN: [(&str, &str, &str); 2] = [
+    ("perplexity", "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY"),
+    ("nvidia_nim", "https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
 ];
 /// Providers whose requests have another form than ours.
 const UNLIKE: [&str; 3] = ["sagemaker", "watsonx", "replicate"];
-/// Servers that offer the chat protocol below /v1 but are configured without it.
-const BELOW_V1: [&str; 2] = ["ollama", "ollama_chat"];
+/// Prefixes of Ollama. It offers the chat protocol below /v1 but is configured without it.
+const OLLAMA: [&str; 2] = ["ollama", "ollama_chat"];
 
 /// The provider of a model such as `openai/gpt-x`, and the provider's name for it. `parameters`: of the deployment; those that are
 /// part of the address are taken. `makes`: the kind of the model, if it isn't text. Errors: why there is no counterpart.
@@ -75,31 +80,64 @@ pub(super) fn provider(
         }
         _ => {}
     }
-    let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
     // `openai/responses/NAME` is the proxy's own syntax for a provider's endpoint.
     let model = model.strip_prefix("responses/").filter(|_| prefix == "openai").unwrap_or(model);
-    let base = base.map(|base| without_operation(base).to_owned());
-    if let Some(base) = &base {
-        check_base_url(base).map_err(|why| format!("its api_base {why}"))?;
-    }
-    let (kind, base_url, key_variable) = match (known, base) {
-        (Some((_, kind, url, variable)), None) => (*kind, (*url).to_owned(), Some(*variable)),
-        (Some(("anthropic", kind, ..)), Some(base)) => {
-            (*kind, below(&base, "/v1"), Some("ANTHROPIC_API_KEY"))
+    let base_url = match base.map(without_operation) {
+        Some(base) => {
+            check_base_url(base).map_err(|why| format!("its api_base {why}"))?;
+            match prefix {
+                "anthropic" => below(base, "/v1"),
+                "gemini" => below(base, "/v1beta"),
+                prefix if OLLAMA.contains(&prefix) => below(base, "/v1"),
+                _ => base.to_owned(),
+            }
         }
-        (Some(("gemini", kind, ..)), Some(base)) => (*kind, below(&base, "/v1beta"), Some("GEMINI_API_KEY")),
-        // Another server that is compatible with this provider, but rarely with all of its protocols.
-        (Some((.., variable)), Some(base)) => ("chat", base, Some(*variable)),
-        (None, Some(base)) if BELOW_V1.contains(&prefix) => ("chat", below(&base, "/v1"), None),
-        (None, Some(base)) => ("chat", base, None),
-        (None, None) if BELOW_V1.contains(&prefix) => ("chat", "http://127.0.0.1:11434/v1".to_owned(), None),
-        (None, None) => return Err(format!("the provider {prefix} is unknown; set its api_base")),
+        None => usual_url(prefix)
+            .ok_or_else(|| format!("the provider {prefix} is unknown; set its api_base"))?
+            .to_owned(),
     };
+    let of_ollama = OLLAMA.contains(&prefix).then(|| preset("ollama").ok()).flatten();
+    let at_its_url = at_usual_url(&base_url);
+    let preset = of_ollama.or(at_its_url);
+    let kind = match (preset, prefix) {
+        (Some(preset), _) => preset.kind().name(),
+        (None, "anthropic") => "messages",
+        (None, "gemini") => "native",
+        // Another server that is compatible with this provider, but rarely with all of its protocols.
+        (None, _) => "chat",
+    };
+    // The provider's own form of the address.
+    let base_url = at_its_url.and_then(Preset::base_url).map_or(base_url, str::to_owned);
+    let mut known = KNOWN.iter().chain(&PLAIN);
+    let key_variable = known.find(|(name, ..)| *name == prefix).map(|(.., variable)| *variable);
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
     let name: String = prefix.chars().filter(|character| plain(*character)).take(48).collect();
     let name = if name.is_empty() { "upstream".to_owned() } else { name };
-    let provider = ImportedProvider { name, kind, preset: None, is_signed: false, base_url, key_variable };
+    let preset = preset.map(|preset| preset.name);
+    let provider = ImportedProvider { name, kind, preset, is_signed: false, base_url, key_variable };
     Ok((provider, model.to_owned()))
+}
+
+/// The address of a provider that a file doesn't give.
+fn usual_url(prefix: &str) -> Option<&'static str> {
+    if OLLAMA.contains(&prefix) {
+        return preset("ollama").ok()?.base_url();
+    }
+    if let Some((_, url, _)) = PLAIN.iter().find(|(name, ..)| *name == prefix) {
+        return Some(*url);
+    }
+    let (_, name, _) = KNOWN.iter().find(|(name, ..)| *name == prefix)?;
+    preset(name).ok()?.base_url()
+}
+
+/// The provider of ours whose address this is. A local address may be that of any server.
+fn at_usual_url(base_url: &str) -> Option<&'static Preset> {
+    // Many files add the version where the provider's own address has none.
+    let short = base_url.strip_suffix("/v1").unwrap_or(base_url);
+    presets().iter().find(|preset| {
+        let usual = preset.base_url().filter(|usual| usual.starts_with("https://"));
+        usual.is_some_and(|usual| usual == base_url || usual == short)
+    })
 }
 
 /// An upstream with the settings of a provider of ours.
@@ -113,7 +151,7 @@ fn of_preset(
     check_base_url(base_url).map_err(|why| format!("its api_base {why}"))?;
     let provider = ImportedProvider {
         name: name.to_owned(),
-        kind: preset.kind(),
+        kind: preset.kind().name(),
         preset: Some(name),
         is_signed: false,
         base_url: base_url.to_owned(),

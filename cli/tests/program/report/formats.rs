@@ -1,4 +1,4 @@
-//! `gatewright report show`, `html`, `diff`, `junit`, `trend`, `fmt`, `new`, `explain`.
+//! `gatewright report show`, `html`, `diff`, `junit`, `sarif`, `trend`, `fmt`, `new`, `explain`.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn report_is_shown_as_json_in_canonical_form() {
 
 #[test]
 fn invalid_report_is_named_with_its_violations() {
-    for command in ["show", "html", "junit"] {
+    for command in ["show", "html", "junit", "sarif"] {
         let output = run_with_input(&["report", command, "-"], b"{\"kit\": 1}");
         assert_eq!(output.status.code(), Some(2), "{command}");
         assert_eq!(output.stdout, b"");
@@ -63,6 +63,30 @@ fn page_links_the_evidence_relative_to_its_location() {
     let output = run(&["report", "html", &full(), "--evidence", &path(&evidence)]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("03.json: no evidence: "));
+}
+
+/// Its results are at the lines of the file, which here is on one line.
+#[test]
+fn sarif_log_has_the_failed_checks_at_their_places() {
+    let output = run(&["report", "sarif", &full()]);
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    let log: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let results = log["runs"][0]["results"].as_array().expect("results");
+    assert_eq!(results.len(), 2);
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert!(
+        place["artifactLocation"]["uri"].as_str().is_some_and(|uri| uri.ends_with("/full.json")),
+        "{place}"
+    );
+    assert!(place["region"]["startLine"].as_u64() > Some(1), "{place}");
+    let report = std::fs::read_to_string(full()).expect("readable").replace('\n', " ");
+    let output = run_with_input(&["report", "sarif", "-"], report.as_bytes());
+    let log: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let place = &log["runs"][0]["results"][1]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+        (&"report.json".into(), &1.into())
+    );
 }
 
 /// Writes the full report with a change and compares the two.
@@ -126,9 +150,20 @@ fn fmt_writes_the_canonical_form_and_check_only_reports() {
     let output = run(&["report", "fmt", "--check", path]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("a.json is not in canonical form"));
+    let json = || {
+        let output = run(&["report", "fmt", "--check", "--json", path, "missing.json"]);
+        assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    let checked = json();
+    assert_eq!(checked[0], serde_json::json!({ "file": path, "canonical": false, "error": null }));
+    assert_eq!((&checked[1]["file"], &checked[1]["canonical"]), (&"missing.json".into(), &Value::Null));
+    assert!(checked[1]["error"].as_str().is_some_and(|error| error.starts_with("cannot read missing.json")));
+    assert_eq!(run(&["report", "fmt", "--json", path]).status.code(), Some(2), "only with --check");
     assert_eq!(run(&["report", "fmt", path]).status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(&file).expect("readable"), minimal());
     assert_eq!(run(&["report", "fmt", "--check", path]).status.code(), Some(0));
+    assert_eq!(json()[0]["canonical"], true);
     let output = run_with_input(&["report", "fmt", "-"], b"{\"kit\": {}, \"schema_version\": 1e0}");
     assert_eq!(output.stdout, b"{\n  \"schema_version\": 1,\n  \"kit\": {}\n}\n");
 }
@@ -188,6 +223,23 @@ fn rules_are_listed_and_explained() {
     assert_snapshot!(transcript(&run(&["report", "explain"])));
     assert_snapshot!(transcript(&run(&["report", "explain", "duplicate_key"])));
     assert_snapshot!(transcript(&run(&["report", "explain", "responses_stream"])));
+    let json = |arguments: &[&str]| -> Value {
+        let output = run(&[&["report", "explain", "--json"], arguments].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let all = json(&[]);
+    let named = |name: &str| all.as_array().expect("a list").iter().find(|one| one["name"] == name).cloned();
+    for (name, kind) in [
+        ("duplicate_key", "parsing"),
+        ("const", "schema"),
+        ("tally", "advisory"),
+        ("responses_stream", "check"),
+    ] {
+        let one = json(&[name]);
+        assert_eq!((Some(&one), &one["kind"]), (named(name).as_ref(), &kind.into()));
+        let members: Vec<&str> = one.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(members, ["name", "kind", "section", "summary", "explanation", "example", "places"]);
+    }
     for (given, suggestion) in
         [("requierd", Some("required")), ("responses_steam", Some("responses_stream")), ("banana", None)]
     {

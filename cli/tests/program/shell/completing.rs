@@ -11,7 +11,7 @@ use crate::run;
 const WAIT_MS: u64 = 30_000;
 
 /// The text typed before Tab, some of the expected completions, and ones that must not be offered.
-const CASES: [(&str, &[&str], &[&str]); 13] = [
+const CASES: [(&str, &[&str], &[&str]); 15] = [
     ("gatewright ", &["serve", "chat", "completions", "help"], &["--listen", "init", "bash", "a-file"]),
     ("gatewright ch", &["check", "chat"], &["serve", "--color", "a-file"]),
     (
@@ -25,6 +25,12 @@ const CASES: [(&str, &[&str], &[&str]); 13] = [
     ("gatewright --color never serve --l", &["--listen", "--log-format"], &["--color", "a-file"]),
     ("gatewright config ", &["init", "push", "help"], &["serve", "create", "a-file"]),
     ("gatewright config init --", &["--force", "--color"], &["--listen", "init"]),
+    ("gatewright report s", &["sarif", "schema", "show"], &["junit", "a-file"]),
+    (
+        "gatewright check --protocols ",
+        &["chat", "messages", "native", "all"],
+        &["responses", "--out", "a-file"],
+    ),
     ("gatewright chat hello --m", &["--model"], &["--listen", "a-file"]),
     ("gatewright completions ", &["bash", "elvish", "fish", "powershell", "zsh"], &["serve", "tcsh"]),
     ("gatewright help co", &["config", "completions"], &["serve", "--color", "a-file"]),

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use super::{gatewright, keys, output_of, run, text};
 
 /// The version of this program's tables.
-const LATEST: &str = "9";
+const LATEST: &str = "10";
 
 /// Runs statements on the database of a data folder.
 pub(crate) fn execute(data: &Path, statements: &str) {
@@ -82,6 +82,9 @@ fn older_data_folder_is_migrated_with_its_rows() {
         let stderr = String::from_utf8(output.stderr).expect("text");
         assert_eq!(stderr, format!("gatewright: the store's tables are at version {LATEST}\n"));
     }
+    let migrated = run(&["store", "migrate", "--json", "--data", text(&data)]);
+    let migrated: serde_json::Value = serde_json::from_slice(&migrated.stdout).expect("JSON");
+    assert_eq!(migrated["version"].to_string(), LATEST);
     assert!(output_of(&["store", "check", "--data", text(&data)]).contains("the store is sound"));
     assert_eq!(names(&data), ["ci", "old"]);
     assert_eq!(keys(&data)[0]["limits"]["requests_per_minute"], 60);

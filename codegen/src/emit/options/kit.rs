@@ -10,7 +10,7 @@ use crate::options::{Entry, Language, OptionKind};
 const FOLDER: &str = "checkkit/src/generated";
 
 pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
-    let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
+    let modules = "//! Generated from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         options_file(&format!("{FOLDER}/mod.rs"), modules),
         options_file(&format!("{FOLDER}/options.rs"), &options(all)),
@@ -20,9 +20,9 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
 fn options(all: OptionsInput<'_>) -> String {
     let words = all.words(&all.options.check, Language::Rust);
     let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
-    let mut code = "//! Options of a run, and what holds where they are not given.\n\n\
+    let mut code = "//! Options of a run, and their defaults.\n\n\
          use std::path::PathBuf;\n\nuse gatewright::report::{AgentMode, CheckId, Profile};\nuse serde::Deserialize;\n\n\
-         use crate::member::Member;\nuse crate::runtime::runtime_version;\n"
+         use crate::member::Member;\nuse crate::probed_protocol::ProbedProtocol;\nuse crate::runtime::runtime_version;\n"
         .to_owned();
     let owner =
         rust::OptionsOwner { name: "Options", path: "Options", examples: rust::ConstantExamples::None };
@@ -84,6 +84,7 @@ fn type_of(option: &Entry) -> &'static str {
         OptionKind::Milliseconds => "u64",
         OptionKind::Names => "Vec<String>",
         OptionKind::Checks => "Vec<CheckId>",
+        OptionKind::Protocols => "Vec<ProbedProtocol>",
         OptionKind::AgentMode => "AgentMode",
         OptionKind::Profile => "Profile",
         other => unreachable!("the kit has no option of kind {other:?}"),
@@ -97,6 +98,7 @@ fn member(option: &Entry) -> &'static str {
         OptionKind::Milliseconds => "Limit",
         OptionKind::Names => "Texts",
         OptionKind::Checks => "Checks",
+        OptionKind::Protocols => "Protocols",
         OptionKind::AgentMode => "AgentMode",
         OptionKind::Profile => "Profile",
         _ => "Text",

@@ -12,7 +12,7 @@ use crate::options::{Entry, Language, OptionKind, Scope};
 const FOLDER: &str = "bindings-node/src/generated";
 
 pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
-    let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
+    let modules = "//! Generated from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         options_file(&format!("{FOLDER}/mod.rs"), modules),
         options_file(&format!("{FOLDER}/options.rs"), &options(all)),
@@ -34,7 +34,7 @@ fn options(all: OptionsInput<'_>) -> String {
         field(&mut code, client, option);
     }
     code.push_str(
-        "}\n\nimpl ClientOptions {\n    /// Tells a builder what is data among the options.\n\
+        "}\n\nimpl ClientOptions {\n    /// Sets those options of a builder that are data.\n\
          \x20   pub(crate) fn tell(&mut self, mut builder: ClientBuilder) -> Result<ClientBuilder, Error> {\n",
     );
     for option in crossing(client.scope).filter(|option| option.kind() != OptionKind::Middleware) {
@@ -125,7 +125,9 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
         _ => "String",
     };
     let beside = match option.kind() {
-        OptionKind::Key => "    /// Whether a callback gives the key.\n    pub asks_for_key: Option<bool>,\n",
+        OptionKind::Key => {
+            "    /// Whether a callback returns the key.\n    pub asks_for_key: Option<bool>,\n"
+        }
         _ => "",
     };
     let note = match option.kind() {

@@ -23,7 +23,7 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     let all_of = |scope: &Scope| {
         scope.of(Language::Node).filter(|option| !option.required).cloned().collect::<Vec<_>>()
     };
-    let times = format!("{} Every time may be `Infinity`, which is no limit.", client.scope.doc);
+    let times = format!("{} Every time may be `Infinity`, which means no limit.", client.scope.doc);
     interface(&mut code, "ClientOptions", &times, client, &all_of(client.scope));
     let (single, shared): (Vec<_>, Vec<_>) = all_of(call.scope).into_iter().partition(|option| option.single);
     interface(
@@ -43,8 +43,8 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
         interface(&mut code, name, &scope.doc, words, &all_of(scope));
     }
     code.push_str(
-        "\n/**\n * How an option crosses over: as it is; pairs as a flat list; members as JSON text; an address, `false` as an empty\n\
-         \x20* one; what is code stays on this side.\n */\n\
+        "\n/**\n * How an option is passed to the engine: unchanged; pairs as a flat list; members as JSON text; an address, with\n\
+         \x20* `false` as an empty one; functions are not passed.\n */\n\
          export type Crossing = \"plain\" | \"pairs\" | \"members\" | \"address\" | \"stays\";\n",
     );
     table(
@@ -72,13 +72,15 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     ] {
         table(&mut code, name, ty, "Crossing", all_of(scope).iter(), |option| quoted(crosses(option)));
     }
-    code.push_str("\n/** The kit's name of each option; null for what stays on this side. */");
+    code.push_str("\n/** The kit's name of each option; null for options that JavaScript handles. */");
     let kits = |option: &Entry| {
         if option.is_of(Language::Rust) { quoted(&option.name) } else { "null".to_owned() }
     };
     let of_kit = all_of(check.scope);
     table(&mut code, "CHECK_OPTIONS", "CheckOptions", "string | null", of_kit.iter(), kits);
-    code.push_str("\n/** The variable of the environment that stands in for an option of a client. */\nexport const VARIABLES = {\n");
+    code.push_str(
+        "\n/** The environment variable that sets an option of a client. */\nexport const VARIABLES = {\n",
+    );
     for option in client.scope.of(Language::Node) {
         if let Some(variable) = &option.variable {
             _ = writeln!(code, "  {}: {variable:?},", option.name_in(Language::Node));
@@ -90,7 +92,7 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
         engine(
             &mut code,
             &format!("Engine{name}Options"),
-            &format!("`{name}Options` as they cross over."),
+            &format!("`{name}Options` as they are passed to the engine."),
             words,
         );
     }
@@ -129,7 +131,7 @@ fn engine(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
             _ = writeln!(code, "  {}?: {ty};", option.name_in(Language::Node));
         }
         if option.kind() == OptionKind::Key && crosses {
-            code.push_str("  /** Whether a callback gives the key. */\n  asksForKey?: boolean;\n");
+            code.push_str("  /** Whether a callback returns the key. */\n  asksForKey?: boolean;\n");
         }
     }
     code.push_str("}\n");
@@ -179,13 +181,16 @@ fn type_of(option: &Entry) -> String {
         OptionKind::Progress => "((task: VideoTask) => unknown)",
         OptionKind::Events => "((progress: CheckProgress) => void)",
         OptionKind::Signal => "AbortSignal",
-        OptionKind::AgentMode => {
-            let words: Vec<String> = option.words.iter().map(|word| quoted(word)).collect();
-            return words.join(" | ");
-        }
+        OptionKind::AgentMode => return alternatives(option),
+        OptionKind::Protocols => return format!("readonly ({})[]", alternatives(option)),
         _ => "string",
     };
     ty.to_owned()
+}
+
+/// The words of an option, as a type.
+fn alternatives(option: &Entry) -> String {
+    option.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | ")
 }
 
 /// A comment, on one line if it fits.

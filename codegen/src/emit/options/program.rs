@@ -17,7 +17,7 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
 fn flags_of(command: &str, module: &str, code: &str) -> Vec<File> {
     let folder = format!("cli/src/{command}/generated");
     let modules =
-        format!("//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod {module};\n");
+        format!("//! Generated from the specification.\n\n#[rustfmt::skip]\npub(crate) mod {module};\n");
     vec![
         options_file(&format!("{folder}/mod.rs"), &modules),
         options_file(&format!("{folder}/{module}.rs"), code),
@@ -49,7 +49,7 @@ fn check_flags(all: OptionsInput<'_>) -> String {
     let mut code = "//! The flags of `gatewright check`.\n\n\
          use std::path::PathBuf;\n\n\
          use clap::Args;\nuse gatewright::report::{CheckId, Profile};\nuse gatewright_checkkit::Options;\n\n\
-         use crate::check::values::{AnnotationsFor, Mode, check_id, milliseconds};\nuse crate::report::profile::ProfileOption;\n\n\
+         use crate::check::values::{AnnotationsFor, Mode, ProtocolChoice, check_id, milliseconds, protocols};\nuse crate::report::profile::ProfileOption;\n\n\
          /// The flags of the command.\n#[derive(Debug, Args)]\npub(crate) struct CheckFlags {\n"
         .to_owned();
     for option in &options {
@@ -66,6 +66,7 @@ fn check_flags(all: OptionsInput<'_>) -> String {
         let value = match option.kind() {
             OptionKind::Boolean | OptionKind::Milliseconds => format!("self.{name}"),
             OptionKind::AgentMode => format!("self.{name}.into()"),
+            OptionKind::Protocols => format!("protocols(&self.{name})"),
             OptionKind::Profile => name.clone(),
             _ => {
                 _ = writeln!(code, "        options.{name}.clone_from(&self.{name});");
@@ -130,6 +131,10 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
             arg.push("value_delimiter = ','".to_owned());
             arg.push("value_parser = check_id()".to_owned());
             "Vec<CheckId>".to_owned()
+        }
+        OptionKind::Protocols => {
+            arg.push("value_enum, value_delimiter = ','".to_owned());
+            "Vec<ProtocolChoice>".to_owned()
         }
         OptionKind::AgentMode => {
             let word = option.default.as_ref().and_then(|value| value.as_str()).unwrap_or_default();

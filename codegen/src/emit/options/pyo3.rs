@@ -53,7 +53,7 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
         code.push_str("        _ => return Err(unknown(name)),\n    }\n    Ok(())\n}\n");
     }
     code.push_str(
-        "\n/// The options of a call as Python gives them; what is not given is left out. keeps: whether a pair of this name\n\
+        "\n/// The options of a call in Python's form; options that are not set are omitted. keeps: whether a pair of this name\n\
          /// goes along.\n\
          pub(crate) fn given(\n    options: &RequestOptions,\n    dict: &Bound<'_, PyDict>,\n    keeps: impl Fn(&str) -> bool,\n) -> PyResult<()> {\n",
     );

@@ -26,7 +26,7 @@ fn options(all: OptionsInput<'_>) -> String {
     let call = all.words(&all.options.call, Language::Python);
     let wait = all.words(&all.options.wait, Language::Python);
     let save = all.words(&all.options.save, Language::Python);
-    let mut code = "\"\"\"Options of clients, calls, waits and saving: their types, and what they mean.\"\"\"\n\n\
+    let mut code = "\"\"\"Options of clients, calls, waits and downloads: their types and meanings.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          TYPE_CHECKING = False\n\
          if TYPE_CHECKING:\n    import os\n    from collections.abc import Awaitable, Callable, Mapping, Sequence\n\
@@ -46,7 +46,7 @@ fn options(all: OptionsInput<'_>) -> String {
     _ = write!(
         code,
         "PAIRS = ({},)\n\"\"\"Options that are names and values.\"\"\"\n\n\
-         ADDRESSES = ({},)\n\"\"\"Options that are addresses, in which a user and a password may stand.\"\"\"\n\n\
+         ADDRESSES = ({},)\n\"\"\"Options that are addresses, which may contain a user and a password.\"\"\"\n\n\
          WAITS = ({},)\n\"\"\"Options of a wait.\"\"\"\n",
         of_kind(&[OptionKind::Headers, OptionKind::Query]),
         of_kind(&[OptionKind::Proxy]),
@@ -78,7 +78,7 @@ fn dictionary(code: &mut String, name: &str, words: Words<'_>, indent: &str) {
         .split_once(". ")
         .map_or((words.scope.doc.as_str(), ""), |(first, rest)| (first, rest));
     _ = writeln!(code, "{indent}class {name}(TypedDict, total=False):");
-    let rest = if rest.is_empty() { "None is as if it were left out." } else { rest };
+    let rest = if rest.is_empty() { "None has the same effect as omitting an option." } else { rest };
     let first = first.trim_end_matches('.');
     _ = writeln!(
         code,
@@ -104,7 +104,7 @@ fn arguments(code: &mut String, words: Words<'_>) {
     let settings: Vec<&&Entry> = options.iter().filter(is_setting).collect();
     let others: Vec<&&Entry> = options.iter().filter(|option| !is_setting(option)).collect();
     code.push_str(
-        "\n\nclass ClientArguments:\n    \"\"\"What a client is made with.\"\"\"\n\n    def __init__(\n        self,\n",
+        "\n\nclass ClientArguments:\n    \"\"\"The options of a client.\"\"\"\n\n    def __init__(\n        self,\n",
     );
     for (index, option) in options.iter().enumerate() {
         if index == POSITIONAL {
@@ -113,7 +113,7 @@ fn arguments(code: &mut String, words: Words<'_>) {
         _ = writeln!(code, "        {}: {},", option.name, argument(option));
     }
     _ = writeln!(code, "    ) -> None:\n        \"\"\"{}\n", words.scope.doc);
-    code.push_str("        Every time may be `math.inf`, which is no limit.\n\n        Args:\n");
+    code.push_str("        Every time may be `math.inf`, which means no limit.\n\n        Args:\n");
     for option in &options {
         let text = format!("{}: {}", option.name, words.whole(option));
         code.push_str(&wrapped(&text, "            ", 4));
@@ -162,13 +162,17 @@ fn type_of(option: &Entry) -> String {
         OptionKind::Proxy => "str | Literal[False]",
         OptionKind::Middleware => "Sequence[Before | After]",
         OptionKind::Progress => "Callable[[VideoTask], object]",
-        OptionKind::AgentMode => {
-            let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
-            return format!("Literal[{}]", words.join(", "));
-        }
+        OptionKind::AgentMode => return alternatives(option),
+        OptionKind::Protocols => return format!("Sequence[{}]", alternatives(option)),
         _ => "str",
     };
     ty.to_owned()
+}
+
+/// The words of an option, as a type.
+fn alternatives(option: &Entry) -> String {
+    let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
+    format!("Literal[{}]", words.join(", "))
 }
 
 /// Lines of at most the width; those after the first are indented by `hanging` more.

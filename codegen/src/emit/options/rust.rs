@@ -19,7 +19,7 @@ const BUILDER: &str = "core/src/client/generated/builder.rs";
 const JOBS: &str = "core/src/jobs/generated";
 
 pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
-    let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
+    let modules = "//! Generated from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         options_file(&format!("{TRANSPORT}/mod.rs"), modules),
         options_file(&format!("{TRANSPORT}/options.rs"), &transport_file(all)),
@@ -69,9 +69,9 @@ fn builder_file(all: OptionsInput<'_>) -> String {
 }
 
 fn jobs_file(all: OptionsInput<'_>) -> String {
-    let mut code = "//! Options of a wait and of saving a file, and what holds where they are not given.\n\n\
+    let mut code = "//! Options of a wait and of saving a file, and their defaults.\n\n\
          use std::sync::Arc;\nuse std::time::Duration;\n\nuse crate::api::types::VideoTask;\n\n\
-         /// What is called with the task as each look-up finds it.\n\
+         /// Called with the task after each poll.\n\
          ///\n/// ```\n/// use std::sync::Arc;\n///\n/// use gatewright::OnProgress;\n///\n\
          /// let on_progress: OnProgress = Arc::new(|task| println!(\"{}: {}\", task.id, task.status));\n/// ```\n\
          pub type OnProgress = Arc<dyn Fn(&VideoTask) + Send + Sync>;\n"
@@ -80,7 +80,7 @@ fn jobs_file(all: OptionsInput<'_>) -> String {
         (
             "WaitOptions",
             &all.options.wait,
-            " Dropping the future that waits ends the wait at once; the task goes on.",
+            " Dropping the future that waits ends the wait at once; the task continues.",
         ),
         ("SaveOptions", &all.options.save, ""),
     ] {
@@ -217,7 +217,7 @@ pub(super) fn constants(code: &mut String, words: Words<'_>, owner: OptionsOwner
             let example = owner.variable_example(name, variable);
             _ = write!(
                 code,
-                "\n/// Environment variable that stands in for {field}.\n{example}pub const {name}: &str = {variable:?};\n"
+                "\n/// Environment variable that is used if {field} is not set.\n{example}pub const {name}: &str = {variable:?};\n"
             );
         }
         if let (Some(name), Some(value)) = (&option.constant, &option.default) {
@@ -226,7 +226,7 @@ pub(super) fn constants(code: &mut String, words: Words<'_>, owner: OptionsOwner
             let example = owner.default_example(name, option, value);
             _ = write!(
                 code,
-                "\n/// {field} where it is not given: {shown}{unit}.\n{example}pub const {name}: {ty} = {};\n",
+                "\n/// Default of {field}: {shown}{unit}.\n{example}pub const {name}: {ty} = {};\n",
                 literal(option, value, false)
             );
         }
@@ -268,6 +268,7 @@ fn value_type(option: &Entry) -> &str {
         OptionKind::Progress => "OnProgress",
         OptionKind::Names
         | OptionKind::Checks
+        | OptionKind::Protocols
         | OptionKind::AgentMode
         | OptionKind::Annotations
         | OptionKind::Profile
@@ -382,7 +383,7 @@ fn numbers(words: Words<'_>) -> impl Iterator<Item = &Entry> {
 
 /// Times and numbers with their defaults put in, times no longer than the longest.
 fn settled(code: &mut String, words: Words<'_>) {
-    code.push_str("\n/// The times and numbers that hold, given or by default; no time is longer than the longest.\n#[derive(Debug, Clone, Copy)]\npub(crate) struct Settled {\n");
+    code.push_str("\n/// The times and numbers that apply, set or by default; no time exceeds the maximum.\n#[derive(Debug, Clone, Copy)]\npub(crate) struct Settled {\n");
     for option in numbers(words) {
         _ = writeln!(code, "    pub(crate) {}: {},", option.name, settled_of_client(option));
     }

@@ -12,7 +12,7 @@ use crate::names::pascal;
 
 pub(super) fn stub(api: &Api) -> String {
     let mut out = String::from(
-        "\"\"\"Arguments of methods that are built on those of operations, for type checkers: there is no such module at \
+        "\"\"\"Arguments of methods that are built on those of operations, for type checkers: this module doesn't exist at \
          run time.\"\"\"\n\n\
          import builtins\n\
          from collections.abc import Mapping, Sequence\n\
@@ -25,8 +25,8 @@ pub(super) fn stub(api: &Api) -> String {
     for operation in api.operations.iter().filter(|operation| !operation.helpers.is_empty()) {
         classes(&mut out, api, operation);
         for helper in &operation.helpers {
-            if let Some(extended) = &helper.extends {
-                out.push_str(&other_events(api, operation, helper, extended));
+            if !helper.extends.is_empty() {
+                out.push_str(&other_events(api, operation, helper));
             }
         }
     }
@@ -98,8 +98,8 @@ fn class(
     }
 }
 
-/// The kinds of events of a stream, but for the one that a helper extends.
-fn other_events(api: &Api, operation: &Operation, helper: &Helper, extended: &str) -> String {
+/// The kinds of events of a stream, but for those that a helper extends.
+fn other_events(api: &Api, operation: &Operation, helper: &Helper) -> String {
     let types = PythonTypes { api, direction: Direction::Response, builtins: "", schemas: "types." };
     let item = operation.stream.as_ref().map(|stream| &stream.item);
     let kinds = match item {
@@ -110,11 +110,12 @@ fn other_events(api: &Api, operation: &Operation, helper: &Helper, extended: &st
         Some(Type::Union(union)) => Some(union),
         _ => None,
     };
-    let is_other = |kind: &&Type| !matches!(kind, Type::Ref(name) if name == extended);
+    let is_other = |kind: &&Type| !matches!(kind, Type::Ref(name) if helper.extends.contains(name));
     let variants = kinds.map(|union| union.variants.iter().filter(is_other).cloned().collect());
     let others =
         Union { variants: variants.unwrap_or_default(), discriminator: None, open: true, assumed: None };
     let name = class_name(operation, helper, "OtherEvent");
-    let doc = format!("An event other than `{extended}`, to which the method adds members.");
+    let extended: Vec<&str> = helper.extends.iter().map(String::as_str).collect();
+    let doc = format!("An event other than {}, to which the method adds members.", listed(&extended));
     format!("\n{name}: TypeAlias = {}\n{}", types.expression(&Type::Union(others)), docstring(&[doc], ""))
 }

@@ -7,8 +7,8 @@ use crate::model::{Api, Kind, Object};
 /// `conveniences.rs`: for the engine, which has one class for every object.
 pub(super) fn conveniences(api: &Api) -> String {
     let mut out = String::from(
-        "//! What results offer beyond the members that arrived.\n\n\
-         /// Texts of all parts of one kind, joined: name, arrays on the way to the parts, their `type`, the member \
+        "//! Members that results have in addition to those that arrived.\n\n\
+         /// Texts of all parts of one kind, joined: name, arrays on the path to the parts, their `type`, the member \
          that\n/// holds the text.\n\
          #[rustfmt::skip]\npub(crate) const JOINED_TEXTS: &[(&str, &[&str], &str, &str)] = &[\n",
     );

@@ -95,7 +95,7 @@ fn classes(api: &Api) -> BTreeMap<String, (ClientVariant, &Stream, &FinalDocumen
 pub(super) fn module(api: &Api) -> String {
     let types = PythonTypes { api, direction: Direction::Response, builtins: "", schemas: "types." };
     let mut out = format!(
-        "\"\"\"The streams: what each adds up to, and the method that gives it.\"\"\"\n\n\
+        "\"\"\"The streams: the document that each adds up to, and the method that returns it.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          from gatewright._streams import AsyncStream, Stream\n\n\
          TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from {} import types\n\n",
@@ -118,8 +118,8 @@ pub(super) fn module(api: &Api) -> String {
         let _ = write!(out, "\n    {} {}(self) -> {whole}:\n", face.def(), last.python);
         out.push_str(&docstring(
             &[
-                "Reads on to the end and gives the whole answer as one document, events read before included. \
-                 No event is made a Python object on the way."
+                "Reads to the end and returns the whole answer as one document, including events read before. \
+                 Events are not converted to Python objects."
                     .to_owned(),
             ],
             "        ",

@@ -48,7 +48,7 @@ fn stream_switch_becomes_overloads() {
 fn methods_built_on_an_operation_have_its_arguments_without_their_own() {
     let mut sources = edited(
         "/paths/~1v1~1lines/post/x-helpers",
-        json!({"copy": {"own": ["marks"]}, "draw": {"own": ["ink"], "extends": "Dot"}}),
+        json!({"copy": {"own": ["marks"]}, "draw": {"own": ["ink"], "extends": ["Dot"]}}),
     );
     let document = &mut sources.openapi.root;
     document["paths"]["/v1/lines/{line_id}"]["get"]["x-helpers"] = json!({"retrieve": {}});

@@ -16,7 +16,7 @@ pub(super) fn emit(errors: &Errors) -> String {
         out.push('\n');
         out.push_str(&declaration(class, parent, meaning, errors));
     }
-    out.push_str("\n/** Name of an error kind: what `error.kind` may be. */\nexport type ErrorKind =");
+    out.push_str("\n/** Name of an error kind, as in `error.kind`. */\nexport type ErrorKind =");
     for kind in &errors.kinds {
         let _ = write!(out, "\n  | {}", quoted(&kind.name));
     }

@@ -48,8 +48,8 @@ pub(super) fn emit(api: &Api) -> String {
         let _ = write!(out, "\n{}export class {name} extends {base}<{item}> {{\n", doc("", &[&about]));
         out.push_str(&doc(
             "  ",
-            &["Reads on to the end, and gives the document that all events add up to, those read before included.",
-              "Errors: as those of reading; `CancelledError` if the stream was closed."],
+            &["Reads to the end, and returns the document that all events add up to, including those read before.",
+              "Errors: those of reading; `CancelledError` if the stream was closed."],
         ));
         let _ =
             write!(out, "  {}(): {promise}<{document}> {{\n    return this.finish();\n  }}\n}}\n", last.node);

@@ -180,10 +180,10 @@ fn each_overload_documents_arguments_result_errors_and_example() {
     };
     let streamed = overload("  create(params: LineRequest & { stream: true }");
     for line in [
-        "@param params - What is sent. Required: `text`.",
+        "@param params - Parameters of the request. Required: `text`.",
         "@param options - Options of this call",
         "@returns The events as they arrive (`LinePart`): `LineStream`.",
-        "@throws `TooManyError` (429), besides",
+        "@throws `TooManyError` (429), in addition",
         "for await (const event of await client.paper.lines.create({ text: \"Hello.\", stream: true }))",
     ] {
         assert!(streamed.contains(line), "{line}: {streamed}");

@@ -53,13 +53,13 @@ fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
         } else {
             format!("Required: {}", required.join(", "))
         };
-        lines.push(format!("@param params - What is sent. {required}."));
+        lines.push(format!("@param params - Parameters of the request. {required}."));
     }
     lines.push("@param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.".to_owned());
     lines.push(format!("@returns {}", result(operation, answer)));
     let errors = errors_of(api, operation, |kind| kind.class.clone());
     if !errors.is_empty() {
-        lines.push(format!("@throws {errors}, besides what every call may throw."));
+        lines.push(format!("@throws {errors}, in addition to the errors that every call may throw."));
     }
     lines.join("\n")
 }

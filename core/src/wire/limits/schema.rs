@@ -100,7 +100,7 @@ pub(super) struct Schema {
     pub(super) min_length: Option<usize>,
     pub(super) max_length: Option<usize>,
     pub(super) pattern: Option<Pattern>,
-    /// What the pattern accepts, in words.
+    /// The accepted form, in words.
     #[serde(rename = "x-form", default)]
     pub(super) form: String,
     pub(super) format: Option<Format>,

@@ -21,8 +21,8 @@ pub(super) fn check(operation: &Operation, body: &Value, rules: Rules) -> Option
 }
 
 /// Checks whether notifications may be sent to a `webhook_url`. Errors: it is not a URL, contains a user name or
-/// password, or leads to a place that these rules do not allow; the error gives the reason without the
-/// address. A host name is judged by its text alone: the address it resolves to is judged when a notification is sent.
+/// password, or leads to a place that these rules do not allow; the error gives the reason without the address. A
+/// host name is checked only as text; the address that it resolves to is checked when a notification is sent.
 ///
 /// ```
 /// use gatewright::limits::{Rules, check_webhook_url};

@@ -9,6 +9,7 @@ use gatewright_protocol::conversation::{Answer, Conversation, Delta, Protocol};
 use gatewright_protocol::{Action, ResponseContext, has_functions, pieces, tree};
 use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use gatewright_simulator::{Refusal, SimulatedAnswer};
+use http::HeaderValue;
 use memchr::memmem;
 use serde_json::Value;
 
@@ -18,7 +19,9 @@ use crate::relay::RequestContext;
 use crate::relay::compaction::{self, CompactionTrigger, compacted};
 use crate::relay::conversation_state::expanded;
 use crate::relay::failure::AttemptFailure;
-use crate::relay::translate_request::{RequestTranslation, response_context};
+use crate::relay::translate_request::{
+    DROPPED_HEADER, RequestTranslation, is_strict, reported, response_context,
+};
 use crate::storage::PendingStore;
 use crate::stored_responses::{InputItems, StoredConversation, conversation};
 use crate::wire::{ApiError, Call, Response, json_response, sse};
@@ -36,6 +39,8 @@ pub(super) struct EmbeddedRequest {
     protocol: Protocol,
     action: Action,
     context: ResponseContext,
+    /// Whether to reject a request with members that the simulator ignores.
+    strict: bool,
 }
 
 /// What the provider answers.
@@ -50,20 +55,29 @@ impl EmbeddedRequest {
     pub(super) fn new(request_context: &RequestContext, call: Arc<Call>) -> Self {
         let (protocol, action) = (request_context.protocol, request_context.action);
         let context = response_context(request_context, protocol, Value::Null);
-        Self { app: Arc::clone(&request_context.app), call, protocol, action, context }
+        let strict = is_strict(&call, &request_context.route);
+        Self { app: Arc::clone(&request_context.app), call, protocol, action, context, strict }
     }
 
-    /// Errors: the request is invalid, or costs too much.
-    pub(super) fn answer(mut self, budget: &Budget) -> Result<Response, ApiError> {
+    /// The answer, with a header that lists what the simulator ignored. Errors: the request is invalid, or costs too much.
+    pub(super) fn answer(self, budget: &Budget) -> Result<Response, ApiError> {
+        let mut ignored = None;
+        let mut response = self.answered(budget, &mut ignored)?;
+        response.headers_mut().extend(ignored.map(|places| (DROPPED_HEADER, places)));
+        Ok(response)
+    }
+
+    fn answered(mut self, budget: &Budget, ignored: &mut Option<HeaderValue>) -> Result<Response, ApiError> {
         let body = self.call.checked_body()?;
         models::text_model(models::named(&self.call, &body), self.call.operation)?;
         if self.action == Action::CountTokens {
             return self.count_tokens(body, budget);
         }
         if self.protocol.binding().stores_responses {
-            return self.respond(body, budget);
+            return self.respond(body, budget, ignored);
         }
         let conversation = self.read(body)?;
+        *ignored = self.ignored(&conversation, 0)?;
         self.context.has_functions = has_functions(&conversation);
         let answer = gatewright_simulator::answer(conversation, budget)?;
         Ok(self.write(EmbeddedAnswer::Turn(answer)))
@@ -76,6 +90,15 @@ impl EmbeddedRequest {
     fn read(&self, request: Value) -> Result<Conversation, ApiError> {
         let (model, stream) = (&self.context.model, self.is_stream());
         RequestTranslation::read(&self.call, self.protocol, request, model, stream)
+    }
+
+    /// The places of members that the simulator ignores, as a header lists them. `earlier`: number of items that come from an
+    /// earlier response. Errors: the client wants nothing dropped.
+    fn ignored(&self, conversation: &Conversation, earlier: usize) -> Result<Option<HeaderValue>, ApiError> {
+        let places = conversation.extra.iter().map(|given| given.at.clone());
+        // The places of items would be those in the whole conversation.
+        let sent = places.filter(|place| earlier == 0 || !place.starts_with("/input/"));
+        reported(&sent.collect::<Vec<_>>(), self.strict)
     }
 
     fn count_tokens(&self, mut body: Value, budget: &Budget) -> Result<Response, ApiError> {
@@ -101,7 +124,12 @@ impl EmbeddedRequest {
     }
 
     /// Answers a request of the responses protocol, which may continue a stored response, and whose own is stored.
-    fn respond(mut self, mut body: Value, budget: &Budget) -> Result<Response, ApiError> {
+    fn respond(
+        mut self,
+        mut body: Value,
+        budget: &Budget,
+        ignored: &mut Option<HeaderValue>,
+    ) -> Result<Response, ApiError> {
         if body["background"] == true {
             let message = "background responses are not supported: omit background or send false, and use stream for long answers";
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
@@ -117,10 +145,13 @@ impl EmbeddedRequest {
         }
         body["input"].take();
         let mut whole = body.clone();
+        // Its items are there.
+        whole["previous_response_id"] = Value::Null;
         whole["input"] = expanded(&items, earlier).into_iter().map(|(_, item)| item).collect();
         let is_stored = body["store"] != false && compacts != Some(CompactionTrigger::Operation);
         self.context.request = body;
         let conversation = self.read(whole)?;
+        *ignored = self.ignored(&conversation, earlier)?;
         let answer = match compacts {
             None => {
                 let answer = gatewright_simulator::answer(conversation, budget)?;

@@ -48,6 +48,8 @@ impl Stream {
         charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
         if complete {
             charge.complete();
+        } else if self.ends_in_error {
+            charge.fail();
         }
     }
 }

@@ -128,6 +128,11 @@ fn take_from_body(routes: &Routes, body: &mut Bytes) -> Option<(String, Option<S
     Some((name, Some(faults)))
 }
 
+/// The name of a model without its faults.
+pub(super) fn without_faults<'n>(routes: &Routes, name: &'n str) -> &'n str {
+    separator(routes, name).map_or(name, |at| &name[..at])
+}
+
 /// Where the faults of a model's name begin. None if a model has this very name; of several models, the longer
 /// name wins.
 fn separator(routes: &Routes, name: &str) -> Option<usize> {

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::UsageGroup;
 
-/// Version of the journal format. The first version has no count of unpriced requests, and is still readable.
-pub(super) const VERSION: u32 = 2;
+/// Version of the journal format. Earlier ones are still readable: the first has no count of unpriced requests, and the second
+/// neither failures nor times.
+pub(super) const VERSION: u32 = 3;
 /// Alignment of lines, in bytes.
 const UNIT: usize = 64;
 /// Maximum length of a line, in bytes.
@@ -35,7 +36,7 @@ pub(super) enum JournalLine<'t> {
     Whole(u64, u64),
 }
 
-/// The batch number, the part, the day, key, model, upstream, the counts, and the count of unpriced requests.
+/// The batch number, the part, the day, key, model, upstream, the counts, the count of unpriced requests, and failures and times.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct JournalEntry<'t>(
     u64,
@@ -46,6 +47,7 @@ pub(super) struct JournalEntry<'t>(
     #[serde(borrow)] Cow<'t, str>,
     [u64; 9],
     #[serde(default)] u64,
+    #[serde(default)] [u64; 4],
 );
 
 impl<'t> JournalLine<'t> {
@@ -62,8 +64,9 @@ impl<'t> JournalEntry<'t> {
     fn new(UsageGroup { batch, part }: UsageGroup, place: &'t UsageKey, totals: &Totals) -> Self {
         let [key, model, upstream] =
             [&place.key, &place.model, &place.upstream].map(|name| Cow::Borrowed(&**name));
-        let [counts @ .., unpriced] = totals.counts();
-        Self(batch, part, place.day.number(), key, model, upstream, counts, unpriced)
+        let [counts @ .., unpriced, failed, timed, first_byte_ms, latency_ms] = totals.counts();
+        let times = [failed, timed, first_byte_ms, latency_ms];
+        Self(batch, part, place.day.number(), key, model, upstream, counts, unpriced, times)
     }
 
     pub(super) fn mark(&self) -> UsageGroup {
@@ -72,12 +75,27 @@ impl<'t> JournalEntry<'t> {
 
     /// None: there is no such day.
     pub(super) fn read(self) -> Option<(UsageKey, Totals)> {
-        let Self(_, _, day, key, model, upstream, counts, unpriced) = self;
+        let Self(_, _, day, key, model, upstream, counts, unpriced, times) = self;
         let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
-        let totals =
-            [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced];
+        let [failed, timed, first_byte_ms, latency_ms] = times;
+        let totals = Totals {
+            requests,
+            complete,
+            estimated,
+            input,
+            cached,
+            cache_write,
+            output,
+            reasoning,
+            cost,
+            unpriced,
+            failed,
+            timed,
+            first_byte_ms,
+            latency_ms,
+        };
         let [key, model, upstream] = [key, model, upstream].map(|name| (&*name).into());
-        Some((UsageKey { day: Day::of_number(day)?, key, model, upstream }, Totals::of(totals)))
+        Some((UsageKey { day: Day::of_number(day)?, key, model, upstream }, totals))
     }
 }
 

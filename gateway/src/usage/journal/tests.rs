@@ -320,15 +320,33 @@ fn writes_proceed_while_others_wait_for_the_disk() {
 }
 
 #[test]
-fn first_format_journal_is_read_without_unpriced_requests() {
+fn journals_of_earlier_formats_are_read_without_what_they_did_not_count() {
+    let known = Totals { requests: 1, complete: 1, input: 7, output: 2, cost: 9, ..Totals::default() };
+    for (version, json, expected) in [
+        (1, r#"{"request":[1,1,0,"k","m","u",[1,1,0,7,0,0,2,0,9]]}"#, known),
+        (2, r#"{"request":[1,1,0,"k","m","u",[1,1,0,7,0,0,2,0,9],1]}"#, Totals { unpriced: 1, ..known }),
+        (
+            line::VERSION,
+            r#"{"request":[1,1,0,"k","m","u",[1,1,0,7,0,0,2,0,9],0,[2,3,4,5]]}"#,
+            Totals { failed: 2, timed: 3, first_byte_ms: 4, latency_ms: 5, ..known },
+        ),
+    ] {
+        let folder = folder();
+        let mut text = framed("", &JournalLine::Journal(version, "a".into())).expect("a line");
+        text.resize(usize::try_from(HEAD).expect("small"), 0);
+        text.extend(line::framed_json("a", json.as_bytes()).expect("a line"));
+        std::fs::write(named(folder.path(), "a", ENDING), text).expect("written");
+        let [one] = Journal::inherited(folder.path(), KNOWN_FOR).try_into().expect("one");
+        let totals = one.batches[&1].values().next().expect("a row");
+        assert_eq!(*totals, expected, "version {version}");
+    }
+}
+
+#[test]
+fn every_count_survives_in_a_journal() {
     let folder = folder();
-    let mut text = framed("", &JournalLine::Journal(1, "a".into())).expect("a line");
-    text.resize(usize::try_from(HEAD).expect("small"), 0);
-    let json = br#"{"request":[1,1,0,"k","m","u",[1,1,0,7,0,0,2,0,9]]}"#;
-    text.extend(line::framed_json("a", json).expect("a line"));
-    std::fs::write(named(folder.path(), "a", ENDING), text).expect("written");
+    let totals = Totals::of([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, u64::MAX]);
+    begin(folder.path(), "a").add(&place("m"), &totals);
     let [one] = Journal::inherited(folder.path(), KNOWN_FOR).try_into().expect("one");
-    let totals = one.batches[&1].values().next().expect("a row");
-    let expected = Totals { requests: 1, complete: 1, input: 7, output: 2, cost: 9, ..Totals::default() };
-    assert_eq!(*totals, expected);
+    assert_eq!(one.batches[&1][&place("m")], totals);
 }

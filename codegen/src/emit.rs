@@ -9,6 +9,7 @@ mod error_kinds;
 mod forms;
 mod languages;
 mod openapi;
+mod operation_docs;
 mod operations;
 mod operator_api;
 mod options;
@@ -21,7 +22,7 @@ mod resources;
 mod routes;
 mod rust;
 mod samples;
-mod signature;
+
 #[cfg(test)]
 mod tests;
 mod typescript;

@@ -294,7 +294,7 @@ impl Entry {
     }
 
     /// The text for one language only.
-    pub(crate) fn own_words(&self, language: Language) -> &str {
+    pub(crate) fn own_text(&self, language: Language) -> &str {
         match language {
             Language::Rust => &self.rust,
             Language::Python => &self.python,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{Input, WIDTH, file};
 use crate::model::File;
 use crate::model::checker::{
-    Checker, Condition, Form, Format, Is, ListForm, ObjectForm, Suite, SuiteCase, Test, ValueForm, WordsForm,
+    Checker, Condition, EnumNode, Format, Is, ListNode, Node, ObjectNode, Suite, SuiteCase, Test, ValueNode,
 };
 use crate::names;
 
@@ -49,9 +49,9 @@ fn decider(checker: &Checker) -> String {
     let decide = DECIDE.replace("ROOT", root).replace("        BRANCHES\n", &branches.concat());
     _ = write!(code, "{WATCH}{decide}");
     let functions: Vec<String> = (checker.objects.iter())
-        .map(|(name, form)| object(name, form))
-        .chain(checker.lists.iter().map(|(name, form)| list(name, form)))
-        .chain(checker.words.iter().map(|(name, form)| words(name, form)))
+        .map(|(name, node)| object(name, node))
+        .chain(checker.lists.iter().map(|(name, node)| list(name, node)))
+        .chain(checker.enums.iter().map(|(name, node)| enumeration_reader(name, node)))
         .collect();
     _ = write!(code, "\nimpl<W: Watch> Checker<'_, '_, W> {{\n{}}}\n", functions.join("\n"));
     code
@@ -131,18 +131,18 @@ struct WordMembers(Vec<String>);
 
 impl WordMembers {
     fn of(checker: &Checker) -> Self {
-        let members = checker.objects.iter().flat_map(|(name, form)| {
-            let members = form.members.iter();
+        let members = checker.objects.iter().flat_map(|(name, node)| {
+            let members = node.members.iter();
             members.map(move |(member, value)| (names::snake(&format!("{name}_{member}")), value))
         });
-        let items = checker.lists.iter().map(|(name, form)| (format!("{name}_item"), &form.item));
+        let items = checker.lists.iter().map(|(name, node)| (format!("{name}_item"), &node.item));
         let all = members.chain(items).filter(|(_, value)| is_watched(value));
         Self(all.map(|(name, _)| names::pascal(&name)).collect())
     }
 }
 
-fn is_watched(value: &ValueForm) -> bool {
-    matches!(value.form, Form::Integer { .. } | Form::Words(_) | Form::Configured(_))
+fn is_watched(value: &ValueNode) -> bool {
+    matches!(value.node, Node::Integer { .. } | Node::Enum(_) | Node::Configured(_))
 }
 
 fn enumeration(about: &str, name: &str, variants: &[String]) -> String {
@@ -168,15 +168,15 @@ fn configured(checker: &Checker) -> String {
 }
 
 /// The method that reads an object.
-fn object(name: &str, form: &ObjectForm) -> String {
+fn object(name: &str, node: &ObjectNode) -> String {
     let mut code = format!(
         "    /// `{}`\n    fn {name}(&mut self) -> Option<Members> {{\n        \
          let mut members = Members::default();\n        let mut more = self.scan.open(b'{{', b'}}')?;\n        \
          while more {{\n            match self.scan.head()? {{\n",
-        if form.pointer.is_empty() { "#" } else { &form.pointer }
+        if node.pointer.is_empty() { "#" } else { &node.pointer }
     );
-    for (index, (member, value)) in form.members.iter().enumerate() {
-        let tests = form.tests.iter().enumerate().filter(|(_, test)| test.member == *member);
+    for (index, (member, value)) in node.members.iter().enumerate() {
+        let tests = node.tests.iter().enumerate().filter(|(_, test)| test.member == *member);
         let place = names::pascal(&names::snake(&format!("{name}_{member}")));
         let mut lines = vec![format!("members.once({index})?;"), "self.scan.colon()?;".to_owned()];
         lines.extend(statements(value, &place, &tests.collect::<Vec<_>>()));
@@ -188,12 +188,12 @@ fn object(name: &str, form: &ObjectForm) -> String {
     code.push_str(
         "                _ => return None,\n            }\n            more = self.scan.more(b'}')?;\n        }\n",
     );
-    let mask = form.required.iter().map(|member| bit(form, member)).sum::<u64>();
+    let mask = node.required.iter().map(|member| bit(node, member)).sum::<u64>();
     let mut conditions = Vec::new();
     if mask != 0 {
         conditions.push(format!("members.has({})", grouped(mask)));
     }
-    conditions.extend(form.conditions.iter().map(|one| condition(form, one)));
+    conditions.extend(node.conditions.iter().map(|one| condition(node, one)));
     if !conditions.is_empty() {
         _ = writeln!(code, "        let holds = {};", conditions.join("\n            && "));
         code.push_str("        if !holds {\n            return None;\n        }\n");
@@ -207,16 +207,16 @@ fn object(name: &str, form: &ObjectForm) -> String {
 }
 
 /// The method that reads a list.
-fn list(name: &str, form: &ListForm) -> String {
-    let ListForm { pointer, item, min_items, unique } = form;
-    let mut lines = match &item.form {
-        Form::Text { least, most, format, pattern } if *unique => text(*least, *most, *format, pattern, true),
+fn list(name: &str, node: &ListNode) -> String {
+    let ListNode { pointer, item, min_items, unique } = node;
+    let mut lines = match &item.node {
+        Node::Text { least, most, format, pattern } if *unique => text(*least, *most, *format, pattern, true),
         _ => statements(item, &names::pascal(&format!("{name}_item")), &[]),
     };
     let mut start = String::new();
     if *unique {
-        let (kind, value) = match &item.form {
-            Form::Text { .. } => ("UniqueTexts", "text"),
+        let (kind, value) = match &item.node {
+            Node::Text { .. } => ("UniqueTexts", "text"),
             _ => ("UniqueWords", "word"),
         };
         _ = writeln!(start, "        let mut unique = {kind}::default();");
@@ -240,13 +240,13 @@ fn list(name: &str, form: &ListForm) -> String {
 }
 
 /// The statements that read a value.
-fn statements(value: &ValueForm, place: &str, tests: &[(usize, &Test)]) -> Vec<String> {
+fn statements(value: &ValueNode, place: &str, tests: &[(usize, &Test)]) -> Vec<String> {
     let passes = |value: &str| {
         tests
             .iter()
             .map(|(index, test)| {
                 let passes = match test.is {
-                    Is::Word(wanted) => format!("{value} == {wanted}"),
+                    Is::EnumValue(wanted) => format!("{value} == {wanted}"),
                     Is::Integer(wanted) => format!("{value} == {wanted}"),
                     Is::AtLeast(least) => format!("{value} >= {least}"),
                     Is::AtMost(most) => format!("{value} <= {most}"),
@@ -257,9 +257,9 @@ fn statements(value: &ValueForm, place: &str, tests: &[(usize, &Test)]) -> Vec<S
             .collect::<Vec<_>>()
     };
     let mut lines = Vec::new();
-    match &value.form {
-        Form::Boolean => lines.push("self.scan.boolean()?;".to_owned()),
-        Form::Integer { least, most } => {
+    match &value.node {
+        Node::Boolean => lines.push("self.scan.boolean()?;".to_owned()),
+        Node::Integer { least, most } => {
             let bound = |bound: &Option<i64>, name: &str| {
                 bound.map_or_else(|| format!("i64::{name}"), |n| digits(&n.to_string()))
             };
@@ -271,21 +271,21 @@ fn statements(value: &ValueForm, place: &str, tests: &[(usize, &Test)]) -> Vec<S
             lines.extend(passes("integer"));
             lines.push(format!("self.watch.integer(Place::{place}, integer)?;"));
         }
-        Form::Text { least, most, format, pattern } => {
+        Node::Text { least, most, format, pattern } => {
             lines.extend(text(*least, *most, *format, pattern, false));
         }
-        Form::Words(words) => {
-            lines.push(format!("let word = self.{words}()?;"));
+        Node::Enum(name) => {
+            lines.push(format!("let word = self.{name}()?;"));
             lines.extend(passes("word"));
             lines.push(format!("self.watch.word(Place::{place}, word)?;"));
         }
-        Form::Configured(words) => {
-            lines.push(format!("let word = self.names.{words}.index(self.scan.word()?)?;"));
+        Node::Configured(name) => {
+            lines.push(format!("let word = self.names.{name}.index(self.scan.word()?)?;"));
             lines.push(format!("self.watch.word(Place::{place}, word)?;"));
         }
-        Form::List(name) => lines.push(format!("self.{name}()?;")),
-        Form::Object(name) if tests.is_empty() => lines.push(format!("self.{name}()?;")),
-        Form::Object(name) => {
+        Node::List(name) => lines.push(format!("self.{name}()?;")),
+        Node::Object(name) if tests.is_empty() => lines.push(format!("self.{name}()?;")),
+        Node::Object(name) => {
             lines.push(format!("let inner = self.{name}()?;"));
             lines.extend(passes("inner"));
         }
@@ -295,7 +295,7 @@ fn statements(value: &ValueForm, place: &str, tests: &[(usize, &Test)]) -> Vec<S
     }
     let mut otherwise: Vec<String> = tests
         .iter()
-        .filter(|(_, test)| matches!(test.is, Is::Word(_) | Is::Integer(_)))
+        .filter(|(_, test)| matches!(test.is, Is::EnumValue(_) | Is::Integer(_)))
         .map(|(index, _)| format!("members.test({index}, false);"))
         .collect();
     if is_watched(value) {
@@ -339,33 +339,33 @@ fn text(
     std::iter::once(read.to_owned()).chain(checks).collect()
 }
 
-fn condition(form: &ObjectForm, one: &Condition) -> String {
+fn condition(node: &ObjectNode, one: &Condition) -> String {
     let joined = |all: &[Condition], by: &str| {
-        format!("({})", all.iter().map(|one| condition(form, one)).collect::<Vec<_>>().join(by))
+        format!("({})", all.iter().map(|one| condition(node, one)).collect::<Vec<_>>().join(by))
     };
     match one {
-        Condition::Has(member) => format!("members.has({})", grouped(bit(form, member))),
+        Condition::Has(member) => format!("members.has({})", grouped(bit(node, member))),
         Condition::Passes(test) => format!("members.passes({test})"),
         Condition::All(all) if all.is_empty() => "true".to_owned(),
         Condition::All(all) => joined(all, " && "),
         Condition::Any(any) => joined(any, " || "),
         Condition::If(parts) => {
-            format!("(!{} || {})", condition(form, &parts.0), condition(form, &parts.1))
+            format!("(!{} || {})", condition(node, &parts.0), condition(node, &parts.1))
         }
     }
 }
 
-/// The method that reads a word of a set.
-fn words(name: &str, form: &WordsForm) -> String {
+/// The method that reads a value of an enum.
+fn enumeration_reader(name: &str, node: &EnumNode) -> String {
     let mut branches = String::new();
-    for (index, word) in form.words.iter().enumerate() {
+    for (index, word) in node.values.iter().enumerate() {
         let rest = format!("{word}\"");
         _ = writeln!(branches, "            {} if self.scan.ends(b{rest:?}) => Some({index}),", head(word));
     }
     format!(
         "    /// `{}`\n    #[inline]\n    fn {name}(&mut self) -> Option<usize> {{\n        \
          match self.scan.head()? {{\n{branches}            _ => None,\n        }}\n    }}\n",
-        form.pointer
+        node.pointer
     )
 }
 
@@ -393,8 +393,8 @@ fn indented(lines: &[String], columns: usize) -> String {
     lines.iter().fold(String::new(), |code, line| code + &indent + line + "\n")
 }
 
-fn bit(form: &ObjectForm, member: &str) -> u64 {
-    form.members.get_index_of(member).map_or(0, |index| 1 << index)
+fn bit(node: &ObjectNode, member: &str) -> u64 {
+    node.members.get_index_of(member).map_or(0, |index| 1 << index)
 }
 
 /// A mask, written so that long ones can be read.

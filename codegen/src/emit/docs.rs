@@ -166,13 +166,13 @@ fn types(api: &Api) -> String {
         };
         let about = described(&schema.description, &type_origin(schema));
         _ = write!(out, "\n## {}\n\n{about} {uses}\n\n", schema.name);
-        out.push_str(&form(schema));
+        out.push_str(&definition(schema));
     }
     out
 }
 
 /// The members of an object, or what else a schema takes.
-pub(super) fn form(schema: &Schema) -> String {
+pub(super) fn definition(schema: &Schema) -> String {
     let mut out = String::new();
     match &schema.kind {
         Kind::Object(object) => {

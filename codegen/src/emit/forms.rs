@@ -135,7 +135,7 @@ impl Forms<'_> {
         match ty {
             Type::Const(Value::String(text)) => format!("Form::Text({text:?})"),
             // The one word that there is stands where a required one is missing.
-            Type::Enum(words) => match words.values.as_slice() {
+            Type::Enum(string_enum) => match string_enum.values.as_slice() {
                 [only] => format!("Form::Text({only:?})"),
                 _ => "Form::Text(\"\")".to_owned(),
             },
@@ -153,7 +153,7 @@ impl Forms<'_> {
             Type::Map(inner) if **inner == Type::Any => "Form::Object(&[])".to_owned(),
             Type::Map(inner) => format!("Form::Map(&{})", self.of_type(inner)),
             Type::Ref(name) => match &self.api.schemas[name].kind {
-                Kind::Enum(words) => self.of_type(&Type::Enum(words.clone())),
+                Kind::Enum(string_enum) => self.of_type(&Type::Enum(string_enum.clone())),
                 Kind::Alias(inner) => self.of_type(inner),
                 _ if self.api.parts(name).is_none() => "Form::Any".to_owned(),
                 _ => names::constant(name),

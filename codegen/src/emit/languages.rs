@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use super::docs::{SOURCE, cell, link, sentence};
+use super::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, errors_of};
 use super::rust::Signatures;
-use super::signature::{ArgumentSignature, DisplayType, OperationSignature, errors_of};
 use super::{Input, described, file, origin, python, resources, typescript};
 use crate::errors::ErrorKind;
 use crate::model::{Api, File, Operation};
@@ -23,7 +23,7 @@ struct ReferenceLanguage {
     title: &'static str,
     /// What comes before the first operation.
     opening: &'static str,
-    describe: fn(&Api, &Signatures, &Operation) -> OperationSignature,
+    describe: fn(&Api, &Signatures, &Operation) -> OperationDocs,
     /// Around each example.
     frame: (&'static str, &'static str),
     /// What an error is called.
@@ -85,7 +85,7 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
 }
 
 fn page(api: &Api, signatures: &Signatures, language: &ReferenceLanguage) -> String {
-    let described: Vec<(&Operation, OperationSignature)> = api
+    let described: Vec<(&Operation, OperationDocs)> = api
         .operations
         .iter()
         .map(|operation| (operation, (language.describe)(api, signatures, operation)))
@@ -115,7 +115,7 @@ fn section(
     api: &Api,
     language: &ReferenceLanguage,
     operation: &Operation,
-    signature: &OperationSignature,
+    signature: &OperationDocs,
 ) -> String {
     let mut out = format!(
         "\n## {}\n\n{}. {} {}\n\n```{}\n{}\n```\n",
@@ -141,11 +141,11 @@ fn section(
     out
 }
 
-fn row(argument: &ArgumentSignature) -> String {
-    let ArgumentSignature { name, ty, required, about, rules, origin } = argument;
+fn row(argument: &ArgumentDocs) -> String {
+    let ArgumentDocs { name, ty, required, about, rules, origin } = argument;
     let ty = match ty {
         DisplayType::Code(code) => format!("`{code}`"),
-        DisplayType::Words(ty) => link(ty),
+        DisplayType::Linked(ty) => link(ty),
     };
     let rules = rules.join("; ");
     let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use super::docs::{field_table, form, link, parameter_table};
+use super::docs::{definition, field_table, link, parameter_table};
 use super::{Input, file, operations, routes, typescript};
 use crate::model::{Api, File, Operation, Type};
 
@@ -71,7 +71,7 @@ fn page(api: &Api) -> String {
     }
     out.push_str("\n## Types\n");
     for schema in api.schemas.values() {
-        _ = write!(out, "\n### {}\n\n{}\n\n{}", schema.name, schema.description, form(schema));
+        _ = write!(out, "\n### {}\n\n{}\n\n{}", schema.name, schema.description, definition(schema));
     }
     // All types are on this page.
     out.replace("](types.md#", "](#")

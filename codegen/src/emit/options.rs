@@ -12,11 +12,11 @@ mod python;
 mod rust;
 #[cfg(test)]
 mod tests;
-mod words;
+mod texts;
 
 use anyhow::Result;
 
-use self::words::Words;
+use self::texts::OptionTexts;
 use super::{Input, file};
 use crate::model::{Api, File};
 use crate::options::{Language, Options, Scope};
@@ -47,8 +47,8 @@ struct OptionsInput<'a> {
 }
 
 impl<'a> OptionsInput<'a> {
-    fn words(self, scope: &'a Scope, language: Language) -> Words<'a> {
-        Words { options: self.options, errors: &self.api.errors, scope, language }
+    fn texts(self, scope: &'a Scope, language: Language) -> OptionTexts<'a> {
+        OptionTexts { options: self.options, errors: &self.api.errors, scope, language }
     }
 }
 

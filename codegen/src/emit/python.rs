@@ -139,8 +139,8 @@ impl PythonTypes<'_> {
     }
 
     fn enumeration(self, values: &StringEnum) -> String {
-        let words: Vec<_> = values.values.iter().map(|word| word.as_str().into()).collect();
-        let known = self.literal(&words);
+        let known: Vec<_> = values.values.iter().map(|word| word.as_str().into()).collect();
+        let known = self.literal(&known);
         if values.open { format!("{known} | {}str", self.builtins) } else { known }
     }
 
@@ -183,7 +183,7 @@ impl PythonTypes<'_> {
 
 /// `Literal["a", "b"]`, with the name of `Literal` in the module.
 fn literal(name: &str, values: &[serde_json::Value]) -> String {
-    let words: Vec<String> = values
+    let literals: Vec<String> = values
         .iter()
         .map(|value| match value {
             serde_json::Value::Bool(true) => "True".to_owned(),
@@ -191,7 +191,7 @@ fn literal(name: &str, values: &[serde_json::Value]) -> String {
             other => other.to_string(),
         })
         .collect();
-    format!("{name}[{}]", words.join(", "))
+    format!("{name}[{}]", literals.join(", "))
 }
 
 /// The name of a schema's type in one direction.

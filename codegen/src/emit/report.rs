@@ -14,7 +14,7 @@ use super::{Input, WIDTH, described, field_facts, file, filled, shown_code, type
 use crate::model::{Field, File, Kind, Object, Schema, StringEnum, Type};
 use crate::names;
 
-/// Words that no field can be called by.
+/// Keywords that no field can be called by.
 const KEYWORDS: &[&str] = &["as", "enum", "fn", "in", "loop", "match", "mod", "ref", "type", "use"];
 
 /// `report/src/generated/mod.rs`.
@@ -33,7 +33,7 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     for schema in api.report.values() {
         match &schema.kind {
             Kind::Object(object) if !is_map(object) => code.push_str(&types.structure(schema, object)?),
-            Kind::Enum(words) if !words.open => code.push_str(&enumeration(schema, words)),
+            Kind::Enum(string_enum) if !string_enum.open => code.push_str(&enumeration(schema, string_enum)),
             _ => {}
         }
     }
@@ -134,7 +134,9 @@ impl ReportTypes<'_> {
                 self.rust_value(inner, value).map(|expression| format!("Some({expression})"))
             }
             (Type::Ref(of), Value::String(word)) => match &self.schemas[of].kind {
-                Kind::Enum(words) if !words.open => Some(format!("{of}::{}", names::variant(word))),
+                Kind::Enum(string_enum) if !string_enum.open => {
+                    Some(format!("{of}::{}", names::variant(word)))
+                }
                 _ => None,
             },
             _ => None,
@@ -158,12 +160,12 @@ impl ReportTypes<'_> {
             Type::Nullable(inner) => format!("Option<{}>", self.expression(inner, is_count)?),
             Type::Ref(name) => match &self.schemas[name].kind {
                 Kind::Object(object) if is_map(object) => "BTreeMap<String, String>".to_owned(),
-                Kind::Enum(words) if words.open => "String".to_owned(),
+                Kind::Enum(string_enum) if string_enum.open => "String".to_owned(),
                 Kind::Object(_) | Kind::Enum(_) => name.clone(),
                 Kind::Alias(inner) => self.expression(inner, is_count)?,
                 Kind::Union(_) => bail!("{name} is a union; the types of the report have none"),
             },
-            Type::Enum(words) if words.open => "String".to_owned(),
+            Type::Enum(string_enum) if string_enum.open => "String".to_owned(),
             other => bail!("{other:?} has no type in the report; give an enum a title, which names it"),
         })
     }
@@ -174,7 +176,9 @@ impl ReportTypes<'_> {
             Type::Integer | Type::Boolean => true,
             Type::Const(value) => !value.is_string(),
             Type::Nullable(inner) => self.is_plain(inner),
-            Type::Ref(name) => matches!(&self.schemas[name].kind, Kind::Enum(words) if !words.open),
+            Type::Ref(name) => {
+                matches!(&self.schemas[name].kind, Kind::Enum(string_enum) if !string_enum.open)
+            }
             _ => false,
         }
     }
@@ -185,17 +189,18 @@ fn is_map(object: &Object) -> bool {
     object.fields.iter().all(|field| !field.required && field.ty == Type::String)
 }
 
-fn enumeration(schema: &Schema, words: &StringEnum) -> String {
+fn enumeration(schema: &Schema, string_enum: &StringEnum) -> String {
     let name = &schema.name;
     let variants: BTreeMap<&String, String> =
-        words.values.iter().map(|word| (word, names::variant(word))).collect();
+        string_enum.values.iter().map(|word| (word, names::variant(word))).collect();
     let mut code = format!(
         "\n{}{}#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]\npub enum {name} {{\n",
         doc(&described(&schema.description, &type_origin(schema)), ""),
-        word_example(name, words)
+        word_example(name, string_enum)
     );
-    for (index, word) in words.values.iter().enumerate() {
-        let about = words.meanings.get(index).map_or_else(String::new, |meaning| format!(": {meaning}"));
+    for (index, word) in string_enum.values.iter().enumerate() {
+        let about =
+            string_enum.meanings.get(index).map_or_else(String::new, |meaning| format!(": {meaning}"));
         code.push_str(&doc(&format!("`{word}`{about}"), "    "));
         _ = write!(code, "    #[serde(rename = {word:?})]\n    {},\n", variants[word]);
     }
@@ -204,22 +209,27 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         "}}\n\nimpl {name} {{\n    /// All values, in the order of the schema.\n{}    \
          pub const ALL: [Self; {}] = [{}];\n\n    \
          /// Its name in a report.\n{}    pub const fn name(self) -> &'static str {{\n        match self {{\n",
-        all_example(name, words),
-        words.values.len(),
-        words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", "),
-        method_example(name, words, "name", &words.values)
+        all_example(name, string_enum),
+        string_enum.values.len(),
+        string_enum
+            .values
+            .iter()
+            .map(|word| format!("Self::{}", variants[word]))
+            .collect::<Vec<_>>()
+            .join(", "),
+        method_example(name, string_enum, "name", &string_enum.values)
     );
-    for word in &words.values {
+    for word in &string_enum.values {
         _ = writeln!(code, "            Self::{} => {word:?},", variants[word]);
     }
     code.push_str("        }\n    }\n");
-    if !words.meanings.is_empty() {
+    if !string_enum.meanings.is_empty() {
         _ = write!(
             code,
             "\n    /// Its meaning, in a sentence.\n{}    pub const fn meaning(self) -> &'static str {{\n        match self {{\n",
-            method_example(name, words, "meaning", &words.meanings)
+            method_example(name, string_enum, "meaning", &string_enum.meanings)
         );
-        for (word, meaning) in words.values.iter().zip(&words.meanings) {
+        for (word, meaning) in string_enum.values.iter().zip(&string_enum.meanings) {
             _ = writeln!(code, "            Self::{} => {meaning:?},", variants[word]);
         }
         code.push_str("        }\n    }\n");
@@ -233,23 +243,25 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
 }
 
 /// From a word to its name, and what it means.
-fn word_example(name: &str, words: &StringEnum) -> String {
-    let Some(word) = words.values.first() else { return String::new() };
+fn word_example(name: &str, string_enum: &StringEnum) -> String {
+    let Some(word) = string_enum.values.first() else { return String::new() };
     let variant = names::variant(word);
     let mut code = format!(
         "use gatewright_report::{name};\n\nassert_eq!({name}::{variant}.name(), {word:?});\n\
          assert_eq!({name}::ALL.len(), {});\n",
-        words.values.len()
+        string_enum.values.len()
     );
-    if let Some(meaning) = words.meanings.first() {
+    if let Some(meaning) = string_enum.meanings.first() {
         _ = writeln!(code, "assert_eq!({name}::{variant}.meaning(), {meaning:?});");
     }
     shown_code(&code, "/// ")
 }
 
 /// An example that calls a method of the first word. results: what it returns for each word.
-fn method_example(name: &str, words: &StringEnum, method: &str, results: &[String]) -> String {
-    let (Some(word), Some(result)) = (words.values.first(), results.first()) else { return String::new() };
+fn method_example(name: &str, string_enum: &StringEnum, method: &str, results: &[String]) -> String {
+    let (Some(word), Some(result)) = (string_enum.values.first(), results.first()) else {
+        return String::new();
+    };
     let code = format!(
         "use gatewright_report::{name};\n\nassert_eq!({name}::{}.{method}(), {result:?});\n",
         names::variant(word)
@@ -258,10 +270,10 @@ fn method_example(name: &str, words: &StringEnum, method: &str, results: &[Strin
 }
 
 /// The names of all words.
-fn all_example(name: &str, words: &StringEnum) -> String {
-    let mut assertion = format!("assert_eq!(names, {:?});\n", words.values);
+fn all_example(name: &str, string_enum: &StringEnum) -> String {
+    let mut assertion = format!("assert_eq!(names, {:?});\n", string_enum.values);
     if assertion.len() > WIDTH {
-        let quoted: Vec<String> = words.values.iter().map(|word| format!("{word:?}")).collect();
+        let quoted: Vec<String> = string_enum.values.iter().map(|word| format!("{word:?}")).collect();
         assertion =
             format!("let expected = [\n{}];\nassert_eq!(names, expected);\n", filled("    ", &quoted));
     }

@@ -1,5 +1,6 @@
 //! Emits the Rust types, which typify and progenitor make of the lowered document. progenitor also says what operations take.
 
+mod enums;
 mod examples;
 mod fields;
 mod known;
@@ -10,7 +11,6 @@ mod signatures;
 #[cfg(test)]
 mod tests;
 mod types;
-mod words;
 
 use std::fmt::Write as _;
 

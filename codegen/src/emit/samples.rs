@@ -144,9 +144,11 @@ impl<'a> Samples<'a> {
             }),
             Type::Boolean => json!(default != Some(&json!(true))),
             Type::Const(value) => value.clone(),
-            Type::Enum(words) => {
-                let other =
-                    words.values.iter().find(|word| Some(word.as_str()) != default.and_then(Value::as_str));
+            Type::Enum(string_enum) => {
+                let other = string_enum
+                    .values
+                    .iter()
+                    .find(|word| Some(word.as_str()) != default.and_then(Value::as_str));
                 json!(other)
             }
             Type::Array(item) if with_items || constraints.min_items.is_some() => {
@@ -181,7 +183,7 @@ impl<'a> Samples<'a> {
             // A type that holds itself ends somewhere.
             _ if depth > 8 => Value::Null,
             Kind::Object(_) => Value::Object(self.members(name, with_items, depth + 1)),
-            Kind::Enum(words) => json!(words.values.first()),
+            Kind::Enum(string_enum) => json!(string_enum.values.first()),
             Kind::Union(union) => union.variants.first().map_or(Value::Null, |first| {
                 self.value(first, member, &schema.constraints, None, with_items, depth + 1)
             }),

@@ -1,19 +1,20 @@
 //! Emits the TypeScript of the Node package: types, operation table, resource classes and error
 //! classes. Nothing here knows an operation or a type by name.
 //!
-//! An operation becomes a method (`operations.rs`, `resources.rs`, `signatures.rs`):
+//! An operation becomes a method (`operations.rs`, `resources.rs`, `calls.rs`):
 //! - without a request body, path parameters are positional, in path order: `retrieve(taskId, options?)`;
 //!   query and header parameters are members of a `params` object: `list({ pageSize: 5 }, options?)`;
 //! - with a request body, path, query and header parameters are members of `params`, together with those of the
 //!   body: `generateContent({ model, contents }, options?)`;
 //! - method and resource names are camelCase; members keep their wire names.
 
+mod calls;
 mod errors;
 mod operations;
 mod reference;
 mod report;
 mod resources;
-mod signatures;
+
 mod streams;
 mod tsdoc;
 mod types;
@@ -156,11 +157,11 @@ fn operand(ty: &Type) -> String {
 
 /// `"a" | "b"`; an open list also takes any other string, without losing completion for the known ones.
 fn enumeration(string_enum: &StringEnum) -> String {
-    let mut words: Vec<String> = string_enum.values.iter().map(|value| quoted(value)).collect();
+    let mut alternatives: Vec<String> = string_enum.values.iter().map(|value| quoted(value)).collect();
     if string_enum.open {
-        words.push("(string & {})".to_owned());
+        alternatives.push("(string & {})".to_owned());
     }
-    words.join(" | ")
+    alternatives.join(" | ")
 }
 
 /// The name of an import from the hand-written half in a module: another one if a schema has the same name.

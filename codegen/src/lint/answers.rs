@@ -86,7 +86,7 @@ pub(super) fn lint_success(document: &Document, operation: &Value, at: &str, pro
             }
             _ => {
                 if !schema.is_null() && schema.get("type") != Some(&Value::from("string")) {
-                    let message = "text and bytes are of {type: string}; what has a form is application/json";
+                    let message = "text and bytes are of {type: string}; structured data is application/json";
                     report(&child(&at, "schema"), message.to_owned());
                 }
             }

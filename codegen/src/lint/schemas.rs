@@ -92,13 +92,13 @@ impl Lint<'_> {
             self.report(at, "x-open-union belongs to a oneOf; add the variants or remove it");
         }
         if let Some(variants) = node.get("anyOf").and_then(Value::as_array) {
-            // Conditions on which members are present are enforced by `limits`; a choice of forms is a oneOf.
+            // Conditions on which members are present are enforced by `limits`; a choice of types is a oneOf.
             let is_condition =
                 |variant: &Value| variant.get("required").is_some() && variant.get("type").is_none();
             if !variants.iter().all(is_condition) {
                 self.report(
                     &child(at, "anyOf"),
-                    "anyOf may only list {required: […]}, with what these members must be; a choice of forms is a oneOf",
+                    "anyOf may only list {required: […]}, with what these members must be; a choice of types is a oneOf",
                 );
             }
         }

@@ -143,7 +143,7 @@ fn non_object_part_of_all_of_is_reported() {
         ),
         (
             json!({"$ref": "#/components/schemas/Mark"}),
-            "a choice of forms would be lost; make the oneOf the schema, and add the members to each form",
+            "a choice of types would be lost; make the oneOf the schema, and add the members to each variant",
         ),
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
@@ -266,7 +266,7 @@ fn any_of_used_as_a_union_is_reported() {
     assert_eq!(
         problem("/components/schemas/LinePart/properties/rest/anyOf", json!([{"type": "string"}])),
         "spec/openapi.yaml#/components/schemas/LinePart/properties/rest/anyOf: anyOf may only list {required: […]}, with what \
-         these members must be; a choice of forms is a oneOf"
+         these members must be; a choice of types is a oneOf"
     );
 }
 
@@ -434,10 +434,10 @@ fn default_error_response_covers_every_status() {
 
 #[test]
 fn open_union_without_an_unknown_variant_is_reported() {
-    let forms = json!([{"$ref": "#/components/schemas/Dot"}, {"$ref": "#/components/schemas/Dash"}]);
-    let message = problem("/components/schemas/Mark/oneOf", forms);
+    let variants = json!([{"$ref": "#/components/schemas/Dot"}, {"$ref": "#/components/schemas/Dash"}]);
+    let message = problem("/components/schemas/Mark/oneOf", variants);
     assert!(
-        message.contains("the form of unknown kinds; make that {type: object, required: [type]"),
+        message.contains("the variant of unknown kinds; make that {type: object, required: [type]"),
         "{message}"
     );
     assert!(message.contains("enum: [\"dash\", \"dot\"]"), "{message}");

@@ -37,7 +37,7 @@ fn misfit(document: &Document, node: &Value) -> Option<String> {
         ([_], []) => return None,
         ([inner], _) => {
             return Some(format!(
-                "unknown kinds fit {inner}, which is open too; remove the form without a $ref"
+                "unknown kinds fit {inner}, which is open too; remove the variant without a $ref"
             ));
         }
         (several, _) => {
@@ -68,7 +68,7 @@ fn misfit(document: &Document, node: &Value) -> Option<String> {
     }
     let known: Vec<String> = known.into_iter().collect();
     Some(format!(
-        "a variant of an open union is a $ref, but for the last, the form of unknown kinds; make that {{type: object, \
+        "a variant of an open union is a $ref, but for the last, the variant of unknown kinds; make that {{type: object, \
          required: [{property}], properties: {{{property}: {{type: string, not: {{enum: [{}]}}}}}}}}",
         known.join(", ")
     ))

@@ -63,7 +63,7 @@ pub(super) fn lint_types(document: &Document, node: &Value, at: &str, problems: 
         let is_object = part.get("type").is_none_or(|name| *name == "object");
         let is_map = part.get("additionalProperties").is_some_and(Value::is_object);
         let reason = if has("oneOf") || has("anyOf") && has("properties") {
-            "a choice of forms would be lost; make the oneOf the schema, and add the members to each form"
+            "a choice of types would be lost; make the oneOf the schema, and add the members to each variant"
         } else if is_map {
             "the type of further members would be lost; move additionalProperties beside allOf"
         } else if !is_object || has("enum") || has("x-extensible-enum") {

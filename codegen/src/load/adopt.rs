@@ -201,8 +201,8 @@ fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
     if let Some(pattern) = members.get("pattern").and_then(Value::as_str)
         && !members.contains_key("x-form")
     {
-        let form = format!("text that matches {pattern}");
-        members.insert("x-form".to_owned(), json!(form));
+        let words = format!("text that matches {pattern}");
+        members.insert("x-form".to_owned(), json!(words));
     }
     choice(members);
     several_types(members);
@@ -212,9 +212,9 @@ fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
             ("items" | "additionalProperties" | "not" | "if" | "then" | "else", inner) => {
                 schema(inner, &at, notes);
             }
-            ("oneOf" | "anyOf" | "allOf", Value::Array(forms)) => {
-                for (index, form) in forms.iter_mut().enumerate() {
-                    schema(form, &format!("{at}/{index}"), notes);
+            ("oneOf" | "anyOf" | "allOf", Value::Array(variants)) => {
+                for (index, variant) in variants.iter_mut().enumerate() {
+                    schema(variant, &format!("{at}/{index}"), notes);
                 }
             }
             ("properties", Value::Object(properties)) => {
@@ -248,21 +248,21 @@ fn several_types(members: &mut Map<String, Value>) {
             .contains(&key.as_str())
     };
     if has_several && members.keys().all(is_plain) {
-        let forms = names.iter().map(|name| json!({"type": name})).collect();
+        let variants = names.iter().map(|name| json!({"type": name})).collect();
         members.shift_remove("type");
-        members.insert("oneOf".to_owned(), Value::Array(forms));
+        members.insert("oneOf".to_owned(), Value::Array(variants));
     }
 }
 
-/// `anyOf` of several forms is a choice of them: types are those of `oneOf`. Conditions on members stay.
+/// `anyOf` of several types is a choice of them: types are those of `oneOf`. Conditions on members stay.
 fn choice(members: &mut Map<String, Value>) {
-    let is_condition = |form: &Value| form.get("required").is_some() && form.get("type").is_none();
-    let is_choice = |forms: &Value| forms.as_array().is_some_and(|all| !all.iter().all(is_condition));
+    let is_condition = |variant: &Value| variant.get("required").is_some() && variant.get("type").is_none();
+    let is_choice = |variants: &Value| variants.as_array().is_some_and(|all| !all.iter().all(is_condition));
     if members.get("anyOf").is_some_and(is_choice)
         && !members.contains_key("oneOf")
-        && let Some(forms) = members.shift_remove("anyOf")
+        && let Some(variants) = members.shift_remove("anyOf")
     {
-        members.insert("oneOf".to_owned(), forms);
+        members.insert("oneOf".to_owned(), variants);
     }
 }
 

@@ -75,21 +75,21 @@ fn schema(node: &mut Value) {
     {
         members.insert("x-discriminator".to_owned(), discriminator);
     }
-    let is_null = |form: &Value| form.get("type").is_some_and(|name| name == "null");
-    if let Some(Value::Array(forms)) = members.get("anyOf")
-        && forms.len() == 2
-        && forms.iter().filter(|form| is_null(form)).count() == 1
+    let is_null = |variant: &Value| variant.get("type").is_some_and(|name| name == "null");
+    if let Some(Value::Array(variants)) = members.get("anyOf")
+        && variants.len() == 2
+        && variants.iter().filter(|variant| is_null(variant)).count() == 1
         && !members.contains_key("oneOf")
     {
-        let forms = members.shift_remove("anyOf").unwrap_or_default();
-        members.insert("oneOf".to_owned(), forms);
+        let variants = members.shift_remove("anyOf").unwrap_or_default();
+        members.insert("oneOf".to_owned(), variants);
     }
     single_reference(members);
     nullable(members);
     for (key, inner) in members {
         match (key.as_str(), inner) {
             ("items" | "additionalProperties" | "not" | "if" | "then" | "else", inner) => schema(inner),
-            ("oneOf" | "anyOf" | "allOf", Value::Array(forms)) => forms.iter_mut().for_each(schema),
+            ("oneOf" | "anyOf" | "allOf", Value::Array(variants)) => variants.iter_mut().for_each(schema),
             ("properties", Value::Object(properties)) => properties.values_mut().for_each(schema),
             _ => {}
         }
@@ -120,7 +120,7 @@ fn single_reference(members: &mut Map<String, Value>) {
     }
 }
 
-/// `nullable: true` is one more type, or one more form.
+/// `nullable: true` is one more type, or one more variant.
 fn nullable(members: &mut Map<String, Value>) {
     if !members.get("nullable").is_some_and(Value::is_boolean) {
         return;
@@ -129,8 +129,8 @@ fn nullable(members: &mut Map<String, Value>) {
         return;
     }
     let nothing = json!({"type": "null"});
-    if let Some(Value::Array(forms)) = members.get_mut("oneOf") {
-        forms.push(nothing);
+    if let Some(Value::Array(variants)) = members.get_mut("oneOf") {
+        variants.push(nothing);
     } else if let Some(reference) = members.shift_remove("$ref") {
         members.insert("oneOf".to_owned(), json!([{"$ref": reference}, nothing]));
     } else if let Some(Value::String(name)) = members.get("type") {

@@ -1,7 +1,7 @@
 //! Lowers a JSON Schema to the steps of a checker that reads a document once.
 //!
 //! The supported keywords are in [`KEYWORDS`] and in [`CheckerLowering::condition`]; any other is an error, and so is a known one
-//! in a place or a form that the checker could not decide. What a checker leaves undecided at run time is not its
+//! in a place or a combination that the checker could not decide. What a checker leaves undecided at run time is not its
 //! concern: unknown members, for one, whether the schema allows them or not.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::super::document::child;
 use super::super::model::checker::{
-    Checker, Condition, Form, Format, Is, ListForm, ObjectForm, Test, ValueForm, WordsForm,
+    Checker, Condition, EnumNode, Format, Is, ListNode, Node, ObjectNode, Test, ValueNode,
 };
 use super::super::names;
 use super::super::schema::types;
@@ -35,7 +35,7 @@ const ANNOTATIONS: &[&str] = &[
     "x-source",
 ];
 
-/// The keywords of each form of values.
+/// The keywords of each type of values.
 pub(super) const KEYWORDS: &[(&str, &[&str])] = &[
     ("boolean", &["type"]),
     ("integer", &["type", "minimum", "maximum"]),
@@ -57,8 +57,8 @@ pub(super) fn checker_of(schema: &Value, name: &str) -> Result<Checker> {
     let mut lowering = CheckerLowering { schema, checker: Checker::default(), inside: Vec::new() };
     let root = lowering.value("", schema, name);
     let root = root.map_err(|error| anyhow!("spec/report.schema.json#{error:#}"))?;
-    ensure!(matches!(root.form, Form::Object(_)), "spec/report.schema.json: the document is no object");
-    for ObjectForm { pointer, members, tests, .. } in lowering.checker.objects.values() {
+    ensure!(matches!(root.node, Node::Object(_)), "spec/report.schema.json: the document is no object");
+    for ObjectNode { pointer, members, tests, .. } in lowering.checker.objects.values() {
         let fits = members.len().max(tests.len()) <= MAX_BITS;
         ensure!(fits, "spec/report.schema.json#{pointer}: more than {MAX_BITS} properties, or tests of them");
     }
@@ -73,8 +73,8 @@ struct CheckerLowering<'a> {
 }
 
 impl CheckerLowering<'_> {
-    /// The form of the values at a place of the schema; `name` is their name.
-    fn value(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueForm> {
+    /// The node of the values at a place of the schema; `name` is their name.
+    fn value(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueNode> {
         if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
             let pointer = reference.strip_prefix('#').unwrap_or(reference);
             let target = self
@@ -96,24 +96,24 @@ impl CheckerLowering<'_> {
             bail!("{at}/type: the checker does not know {kind}")
         };
         only(at, node, keywords)?;
-        let form = match kind {
-            "boolean" => Form::Boolean,
+        let lowered = match kind {
+            "boolean" => Node::Boolean,
             "integer" => {
-                Form::Integer { least: integer(at, node, "minimum")?, most: integer(at, node, "maximum")? }
+                Node::Integer { least: integer(at, node, "minimum")?, most: integer(at, node, "maximum")? }
             }
             "string" => text(at, node)?,
             "array" => self.list(at, node, name)?,
             _ => self.object(at, node, name)?,
         };
-        Ok(ValueForm { nullable, form })
+        Ok(ValueNode { nullable, node: lowered })
     }
 
     /// A constant, or one of several: strings and null, or one integer.
-    fn constants(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueForm> {
+    fn constants(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueNode> {
         only(at, node, if node.get("enum").is_some() { &["enum"] } else { &["const"] })?;
         if let Some(integer) = node.get("const").and_then(Value::as_i64) {
-            let form = Form::Integer { least: Some(integer), most: Some(integer) };
-            return Ok(ValueForm { nullable: false, form });
+            let lowered = Node::Integer { least: Some(integer), most: Some(integer) };
+            return Ok(ValueNode { nullable: false, node: lowered });
         }
         let values: Vec<&Value> = match node.get("enum").and_then(Value::as_array) {
             Some(values) => values.iter().collect(),
@@ -130,7 +130,7 @@ impl CheckerLowering<'_> {
         let name = names::snake(name);
         if node.get("x-configured") == Some(&Value::Bool(true)) {
             same(&mut self.checker.configured, &name, at, |place| place, || at.to_owned())?;
-            return Ok(ValueForm { nullable, form: Form::Configured(name) });
+            return Ok(ValueNode { nullable, node: Node::Configured(name) });
         }
         let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte);
         if let Some(word) = words.iter().find(|word| !word.bytes().all(is_plain)) {
@@ -138,63 +138,63 @@ impl CheckerLowering<'_> {
                 "{at}: {word:?} is not of ASCII alone, or is written with escapes; the checker cannot compare with it"
             );
         }
-        let form = || WordsForm { pointer: at.to_owned(), words };
-        same(&mut self.checker.words, &name, at, |form| &form.pointer, form)?;
-        Ok(ValueForm { nullable, form: Form::Words(name) })
+        let lowered = || EnumNode { pointer: at.to_owned(), values: words };
+        same(&mut self.checker.enums, &name, at, |known| &known.pointer, lowered)?;
+        Ok(ValueNode { nullable, node: Node::Enum(name) })
     }
 
-    fn list(&mut self, at: &str, node: &Value, name: &str) -> Result<Form> {
+    fn list(&mut self, at: &str, node: &Value, name: &str) -> Result<Node> {
         let name = names::snake(name);
         let items = node.get("items").with_context(|| format!("{at}: items is missing"))?;
-        let form = ListForm {
+        let lowered = ListNode {
             pointer: at.to_owned(),
             item: self.value(&child(at, "items"), items, &format!("{name}_item"))?,
             min_items: count(at, node, "minItems")?.unwrap_or(0),
             unique: node.get("uniqueItems").is_some_and(|unique| *unique != Value::Bool(false)),
         };
-        let comparable = matches!(form.item.form, Form::Text { .. } | Form::Words(_) | Form::Configured(_));
+        let comparable = matches!(lowered.item.node, Node::Text { .. } | Node::Enum(_) | Node::Configured(_));
         ensure!(
-            !form.unique || (comparable && !form.item.nullable),
+            !lowered.unique || (comparable && !lowered.item.nullable),
             "{at}/uniqueItems: the checker compares strings only"
         );
-        same(&mut self.checker.lists, &name, at, |form| &form.pointer, || form)?;
-        Ok(Form::List(name))
+        same(&mut self.checker.lists, &name, at, |known| &known.pointer, || lowered)?;
+        Ok(Node::List(name))
     }
 
-    fn object(&mut self, at: &str, node: &Value, name: &str) -> Result<Form> {
+    fn object(&mut self, at: &str, node: &Value, name: &str) -> Result<Node> {
         let name = names::snake(name);
-        if self.checker.objects.get(&name).is_some_and(|form| form.pointer == at) {
-            return Ok(Form::Object(name));
+        if self.checker.objects.get(&name).is_some_and(|known| known.pointer == at) {
+            return Ok(Node::Object(name));
         }
         ensure!(!self.inside.iter().any(|outer| outer == at), "{at}: an object is in itself, without an end");
         self.inside.push(at.to_owned());
         let mut members = IndexMap::new();
         for (member, node) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let place = child(&child(at, "properties"), member);
-            let form = self.value(&place, node, &names::snake(&format!("{name}_{member}")))?;
-            members.insert(member.clone(), form);
+            let lowered = self.value(&place, node, &names::snake(&format!("{name}_{member}")))?;
+            members.insert(member.clone(), lowered);
         }
         self.inside.pop();
         let required = strings(at, node, "required")?;
         if let Some(unknown) = required.iter().find(|required| !members.contains_key(*required)) {
             bail!("{at}/required: {unknown} is not among the properties");
         }
-        let form = ObjectForm {
+        let lowered = ObjectNode {
             pointer: at.to_owned(),
             members,
             required,
             tests: Vec::new(),
             conditions: Vec::new(),
         };
-        same(&mut self.checker.objects, &name, at, |form| &form.pointer, || form)?;
+        same(&mut self.checker.objects, &name, at, |known| &known.pointer, || lowered)?;
         for (index, node) in node.get("allOf").and_then(Value::as_array).into_iter().flatten().enumerate() {
             let condition = self.condition(&name, &format!("{at}/allOf/{index}"), node)?;
             self.checker.objects[&name].conditions.push(condition);
         }
-        Ok(Form::Object(name))
+        Ok(Node::Object(name))
     }
 
-    /// What a schema requires of an object whose form is known.
+    /// What a schema requires of an object whose members are known.
     fn condition(&mut self, object: &str, at: &str, node: &Value) -> Result<Condition> {
         only(at, node, &["properties", "required", "allOf", "anyOf", "if", "then"])?;
         let mut all = Vec::new();
@@ -236,23 +236,23 @@ impl CheckerLowering<'_> {
             bail!("{at}: {member} is not among the properties of {object}")
         };
         let mut found = Vec::new();
-        match &value.form {
-            Form::Integer { .. } => {
+        match &value.node {
+            Node::Integer { .. } => {
                 only(at, node, &["const", "minimum", "maximum"])?;
                 found.extend(integer(at, node, "const")?.map(Is::Integer));
                 found.extend(integer(at, node, "minimum")?.map(Is::AtLeast));
                 found.extend(integer(at, node, "maximum")?.map(Is::AtMost));
             }
-            Form::Words(words) => {
+            Node::Enum(name) => {
                 only(at, node, &["const"])?;
                 let constant = node.get("const").and_then(Value::as_str);
                 let index =
-                    self.checker.words[words].words.iter().position(|word| Some(word.as_str()) == constant);
-                found.push(Is::Word(
+                    self.checker.enums[name].values.iter().position(|word| Some(word.as_str()) == constant);
+                found.push(Is::EnumValue(
                     index.with_context(|| format!("{at}/const: {member} never has this value"))?,
                 ));
             }
-            Form::Object(inner) => {
+            Node::Object(inner) => {
                 only(at, node, &["properties"])?;
                 let inner = inner.clone();
                 for (member, node) in node.get("properties").and_then(Value::as_object).into_iter().flatten()
@@ -277,7 +277,7 @@ impl CheckerLowering<'_> {
     }
 }
 
-fn text(at: &str, node: &Value) -> Result<Form> {
+fn text(at: &str, node: &Value) -> Result<Node> {
     let format = match node.get("format").and_then(Value::as_str) {
         None => None,
         Some("date-time") => Some(Format::DateTime),
@@ -289,7 +289,7 @@ fn text(at: &str, node: &Value) -> Result<Form> {
             format!("{at}/pattern: the checker knows `^`, then letters, `/` and [a-b], each with + or not: {pattern}")
         })
     });
-    Ok(Form::Text {
+    Ok(Node::Text {
         least: count(at, node, "minLength")?.unwrap_or(0),
         most: count(at, node, "maxLength")?,
         format,
@@ -352,11 +352,11 @@ fn same<T>(
     name: &str,
     at: &str,
     place: impl Fn(&T) -> &String,
-    form: impl FnOnce() -> T,
+    node: impl FnOnce() -> T,
 ) -> Result<()> {
     match all.get(name) {
         Some(known) => ensure!(place(known) == at, "{at} and {} would both be called {name}", place(known)),
-        None => _ = all.insert(name.to_owned(), form()),
+        None => _ = all.insert(name.to_owned(), node()),
     }
     Ok(())
 }

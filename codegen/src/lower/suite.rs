@@ -15,10 +15,10 @@ pub(super) fn suite(files: &[SuiteFile]) -> Suite {
     for file in files {
         for (group, node) in file.groups.iter().enumerate() {
             let schema = &node["schema"];
-            let forms = forms(schema);
+            let typed = with_types(schema);
             let mut refusals = Vec::new();
             let taken = suite.cases.len();
-            for (kind, schema) in forms {
+            for (kind, schema) in typed {
                 let name = format!("case{}", suite.cases.len());
                 match checker_of(&document(&schema, &name), &name) {
                     Ok(checker) => {
@@ -38,7 +38,7 @@ pub(super) fn suite(files: &[SuiteFile]) -> Suite {
 }
 
 /// The schema unchanged if it can be decided, and otherwise with each type.
-fn forms(schema: &Value) -> Vec<(&'static str, Value)> {
+fn with_types(schema: &Value) -> Vec<(&'static str, Value)> {
     let whole = vec![("", schema.clone())];
     let Some(members) = schema.as_object() else { return whole };
     if members.contains_key("type") || checker_of(&document(schema, "case"), "case").is_ok() {
@@ -101,7 +101,7 @@ fn refer(node: &mut Value, name: &str) {
 fn add(all: &mut Checker, one: Checker) {
     all.objects.extend(one.objects);
     all.lists.extend(one.lists);
-    all.words.extend(one.words);
+    all.enums.extend(one.enums);
     all.configured.extend(one.configured);
 }
 

@@ -6,12 +6,12 @@ use indexmap::IndexMap;
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     /// The objects by name, each after those in it; the last is the document.
-    pub objects: IndexMap<String, ObjectForm>,
+    pub objects: IndexMap<String, ObjectNode>,
     /// Arrays by name.
-    pub lists: IndexMap<String, ListForm>,
-    /// Sets of words by name.
-    pub words: IndexMap<String, WordsForm>,
-    /// Sets of words that a deployment chooses: name and place in the schema.
+    pub lists: IndexMap<String, ListNode>,
+    /// Enums by name.
+    pub enums: IndexMap<String, EnumNode>,
+    /// Enums whose values a deployment chooses: name and place in the schema.
     pub configured: IndexMap<String, String>,
 }
 
@@ -38,10 +38,10 @@ pub(crate) struct SuiteCase {
 
 /// An object without other members than these.
 #[derive(Debug)]
-pub(crate) struct ObjectForm {
+pub(crate) struct ObjectNode {
     /// Place in the schema.
     pub pointer: String,
-    pub members: IndexMap<String, ValueForm>,
+    pub members: IndexMap<String, ValueNode>,
     /// Names of the members that are required.
     pub required: Vec<String>,
     /// What conditions ask of members.
@@ -50,28 +50,28 @@ pub(crate) struct ObjectForm {
 }
 
 #[derive(Debug)]
-pub(crate) struct ListForm {
+pub(crate) struct ListNode {
     pub pointer: String,
-    pub item: ValueForm,
+    pub item: ValueNode,
     pub min_items: u64,
     pub unique: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct WordsForm {
+pub(crate) struct EnumNode {
     pub pointer: String,
-    pub words: Vec<String>,
+    pub values: Vec<String>,
 }
 
 /// A value, or null if it is nullable.
 #[derive(Debug)]
-pub(crate) struct ValueForm {
+pub(crate) struct ValueNode {
     pub nullable: bool,
-    pub form: Form,
+    pub node: Node,
 }
 
 #[derive(Debug)]
-pub(crate) enum Form {
+pub(crate) enum Node {
     Boolean,
     Integer {
         least: Option<i64>,
@@ -84,8 +84,8 @@ pub(crate) enum Form {
         /// The beginning: characters from the first to the second, repeated if the third says so.
         pattern: Vec<(u8, u8, bool)>,
     },
-    /// Name of the set.
-    Words(String),
+    /// Name of the enum.
+    Enum(String),
     Configured(String),
     List(String),
     Object(String),
@@ -106,8 +106,8 @@ pub(crate) struct Test {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Is {
-    /// The word with this index.
-    Word(usize),
+    /// The value of an enum with this index.
+    EnumValue(usize),
     Integer(i64),
     AtLeast(i64),
     AtMost(i64),

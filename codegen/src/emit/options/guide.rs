@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::OptionsInput;
-use super::words::Words;
+use super::texts::OptionTexts;
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
 
@@ -22,7 +22,7 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
 /// A column for each language.
 fn names(all: OptionsInput<'_>, scope: &Scope) -> String {
     let mut out = "| Rust | Python | Node | default | what it is |\n|---|---|---|---|---|\n".to_owned();
-    let words = all.words(scope, Language::Python);
+    let texts = all.texts(scope, Language::Python);
     for option in &scope.options {
         let name = |language: Language| {
             if option.is_of(language) {
@@ -37,8 +37,8 @@ fn names(all: OptionsInput<'_>, scope: &Scope) -> String {
             name(Language::Rust),
             name(Language::Python),
             name(Language::Node),
-            default(words, option),
-            meaning(words, option)
+            default(texts, option),
+            meaning(texts, option)
         );
     }
     out
@@ -47,7 +47,7 @@ fn names(all: OptionsInput<'_>, scope: &Scope) -> String {
 /// The flags, and what the languages have beside them.
 fn flags(all: OptionsInput<'_>, scope: &Scope) -> String {
     let mut out = "| Flag | Python | Node | default | what it is |\n|---|---|---|---|---|\n".to_owned();
-    let words = all.words(scope, Language::Program);
+    let texts = all.texts(scope, Language::Program);
     for option in scope.options.iter().filter(|option| !option.bindings) {
         let flag = match option.flag.as_deref() {
             Some(value) if option.short => {
@@ -65,8 +65,8 @@ fn flags(all: OptionsInput<'_>, scope: &Scope) -> String {
             "|{flag}|{}|{}| {} | {} |",
             name(Language::Python),
             name(Language::Node),
-            default(all.words(scope, Language::Python), option),
-            meaning(words, option)
+            default(all.texts(scope, Language::Python), option),
+            meaning(texts, option)
         );
     }
     out
@@ -83,7 +83,7 @@ fn form(option: &Entry, language: Language) -> &'static str {
     }
 }
 
-fn default(words: Words<'_>, option: &Entry) -> String {
+fn default(texts: OptionTexts<'_>, option: &Entry) -> String {
     if option.required
         || matches!(option.kind(), OptionKind::Signal | OptionKind::NoProxy | OptionKind::KeyProvider)
     {
@@ -93,11 +93,11 @@ fn default(words: Words<'_>, option: &Entry) -> String {
     if option.follows_client && option.default_text.is_none() {
         return "the client's".to_owned();
     }
-    words.default_for_people(option)
+    texts.default_for_people(option)
 }
 
-fn meaning(words: Words<'_>, option: &Entry) -> String {
-    let text = words.meaning(option);
+fn meaning(texts: OptionTexts<'_>, option: &Entry) -> String {
+    let text = texts.meaning(option);
     let text = text.trim_end_matches('.');
     let more = if option.guide.is_empty() { String::new() } else { format!("; {}", option.guide) };
     format!("{text}{more}").replace('|', "\\|")

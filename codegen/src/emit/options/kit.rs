@@ -18,19 +18,19 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
 }
 
 fn options(all: OptionsInput<'_>) -> String {
-    let words = all.words(&all.options.check, Language::Rust);
-    let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
+    let texts = all.texts(&all.options.check, Language::Rust);
+    let options: Vec<&Entry> = texts.scope.of(Language::Rust).collect();
     let mut code = "//! Options of a run, and their defaults.\n\n\
          use std::path::PathBuf;\n\nuse gatewright::report::{AgentMode, CheckId, Profile};\nuse serde::Deserialize;\n\n\
          use crate::member::Member;\nuse crate::probed_protocol::ProbedProtocol;\nuse crate::runtime::runtime_version;\n"
         .to_owned();
     let owner =
         rust::OptionsOwner { name: "Options", path: "Options", examples: rust::ConstantExamples::None };
-    rust::constants(&mut code, words, owner);
+    rust::constants(&mut code, texts, owner);
     let text = format!(
         "{} Start from [`Options::new`] and set what differs, or [read](Options::read) them from a JSON object: its \
          members are these fields, and all but the endpoint may be left out.",
-        words.scope.doc
+        texts.scope.doc
     );
     _ = write!(
         code,
@@ -38,7 +38,7 @@ fn options(all: OptionsInput<'_>) -> String {
         comment(&text, "/// ")
     );
     for option in &options {
-        code.push_str(&comment(&words.whole(option), "    /// "));
+        code.push_str(&comment(&texts.whole(option), "    /// "));
         if !option.required {
             let by =
                 if default(option).is_some() { format!(" = \"{}\"", option.name) } else { String::new() };

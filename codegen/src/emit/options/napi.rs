@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::Words;
+use super::texts::OptionTexts;
 use super::{OptionsInput, options_file};
 use crate::emit::comment;
 use crate::model::File;
@@ -26,7 +26,7 @@ fn options(all: OptionsInput<'_>) -> String {
          use gatewright::{ClientBuilder, Error};\nuse napi_derive::napi;\n\n\
          use crate::callbacks::Stages;\nuse crate::values::{bytes, count, duration, members, pairs, proxy};\n"
             .to_owned();
-    let client = all.words(&all.options.client, Language::Node);
+    let client = all.texts(&all.options.client, Language::Node);
     code.push_str(
         "\n/// Options of a client.\n#[napi(object, object_to_js = false)]\npub struct ClientOptions {\n",
     );
@@ -51,7 +51,7 @@ fn options(all: OptionsInput<'_>) -> String {
         );
     }
     code.push_str("        Ok(builder)\n    }\n}\n");
-    let call = all.words(&all.options.call, Language::Node);
+    let call = all.texts(&all.options.call, Language::Node);
     code.push_str("\n/// Options of one call, or of all calls of a client.\n#[napi(object, object_to_js = false)]\npub struct RequestOptions {\n");
     for option in crossing(call.scope) {
         field(&mut code, call, option);
@@ -71,20 +71,20 @@ fn options(all: OptionsInput<'_>) -> String {
         _ = writeln!(code, "            {}: {value},", option.name);
     }
     code.push_str("        })\n    }\n}\n");
-    work(&mut code, "WaitOptions", "How a task is waited for", all.words(&all.options.wait, Language::Node));
-    work(&mut code, "SaveOptions", "How a file is saved", all.words(&all.options.save, Language::Node));
+    work(&mut code, "WaitOptions", "How a task is waited for", all.texts(&all.options.wait, Language::Node));
+    work(&mut code, "SaveOptions", "How a file is saved", all.texts(&all.options.save, Language::Node));
     code
 }
 
 /// Options over the defaults of the core's type of the same name.
-fn work(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
-    let crossing = || crossing(words.scope).filter(|option| option.kind() != OptionKind::Progress);
+fn work(code: &mut String, name: &str, doc: &str, texts: OptionTexts<'_>) {
+    let crossing = || crossing(texts.scope).filter(|option| option.kind() != OptionKind::Progress);
     _ = write!(
         code,
         "\n/// {doc}.\n#[napi(object, object_to_js = false)]\n#[derive(Default)]\npub struct {name} {{\n"
     );
     for option in crossing() {
-        field(code, words, option);
+        field(code, texts, option);
     }
     _ = write!(
         code,
@@ -116,7 +116,7 @@ fn field_name(option: &Entry) -> String {
     if option.kind() == OptionKind::Time { format!("{}_ms", option.name) } else { option.name.clone() }
 }
 
-fn field(code: &mut String, words: Words<'_>, option: &Entry) {
+fn field(code: &mut String, texts: OptionTexts<'_>, option: &Entry) {
     let ty = match option.kind() {
         OptionKind::Time | OptionKind::Count | OptionKind::Bytes => "f64",
         OptionKind::Boolean => "bool",
@@ -135,7 +135,7 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
         OptionKind::Members => " As JSON.",
         _ => "",
     };
-    let text = format!("{}{note}", words.meaning(option));
+    let text = format!("{}{note}", texts.meaning(option));
     _ = write!(code, "{}    pub {}: Option<{ty}>,\n{beside}", comment(&text, "    /// "), field_name(option));
 }
 

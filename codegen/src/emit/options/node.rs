@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::Words;
+use super::texts::OptionTexts;
 use super::{OptionsInput, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
@@ -12,7 +12,7 @@ const PATH: &str = "bindings-node/src-ts/generated/options.ts";
 const WIDTH: usize = 110;
 
 pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
-    let of = |scope| all.words(scope, Language::Node);
+    let of = |scope| all.texts(scope, Language::Node);
     let (client, call, check) = (of(&all.options.client), of(&all.options.call), of(&all.options.check));
     let mut code = "/** Options of a client, a call, a wait, a download and a run of the check kit. */\n\n\
          import type { Middleware } from \"../callbacks\";\n\
@@ -39,8 +39,8 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
         ("SaveOptions", &all.options.save),
         ("CheckOptions", &all.options.check),
     ] {
-        let words = of(scope);
-        interface(&mut code, name, &scope.doc, words, &all_of(scope));
+        let texts = of(scope);
+        interface(&mut code, name, &scope.doc, texts, &all_of(scope));
     }
     code.push_str(
         "\n/**\n * How an option is passed to the engine: unchanged; pairs as a flat list; members as JSON text; an address, with\n\
@@ -88,21 +88,21 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
     }
     code.push_str("} as const satisfies { readonly [name in keyof ClientOptions]?: string };\n");
     let (wait, save) = (of(&all.options.wait), of(&all.options.save));
-    for (name, words) in [("Client", client), ("Request", call), ("Wait", wait), ("Save", save)] {
+    for (name, texts) in [("Client", client), ("Request", call), ("Wait", wait), ("Save", save)] {
         engine(
             &mut code,
             &format!("Engine{name}Options"),
             &format!("`{name}Options` as they are passed to the engine."),
-            words,
+            texts,
         );
     }
     vec![options_file(PATH, &code)]
 }
 
-fn interface(code: &mut String, name: &str, doc: &str, words: Words<'_>, options: &[Entry]) {
+fn interface(code: &mut String, name: &str, doc: &str, texts: OptionTexts<'_>, options: &[Entry]) {
     _ = write!(code, "\n{}export interface {name} {{\n", block(doc, ""));
     for option in options {
-        let text = words.whole(option);
+        let text = texts.whole(option);
         _ = writeln!(
             code,
             "{}  {}?: {} | undefined;",
@@ -115,9 +115,9 @@ fn interface(code: &mut String, name: &str, doc: &str, words: Words<'_>, options
 }
 
 /// The options as they cross over.
-fn engine(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
+fn engine(code: &mut String, name: &str, doc: &str, texts: OptionTexts<'_>) {
     _ = write!(code, "\n/** {doc} */\nexport interface {name} {{\n");
-    for option in &words.scope.options {
+    for option in &texts.scope.options {
         let crosses = option.bindings || option.is_of(Language::Node) && option.is_of(Language::Rust);
         let ty = match option.kind() {
             OptionKind::Progress | OptionKind::Signal => continue,

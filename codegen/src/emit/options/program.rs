@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::Words;
+use super::texts::OptionTexts;
 use super::{OptionsInput, digits, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind};
@@ -25,18 +25,18 @@ fn flags_of(command: &str, module: &str, code: &str) -> Vec<File> {
 }
 
 fn wait_flags(all: OptionsInput<'_>) -> String {
-    let words = all.words(&all.options.wait, Language::Program);
+    let texts = all.texts(&all.options.wait, Language::Program);
     let mut code = "//! The flags of `gatewright video` for its wait.\n\n\
          use std::time::Duration;\n\nuse clap::Args;\nuse gatewright::WaitOptions;\n\nuse crate::seconds::seconds;\n\n\
          /// How long the command waits.\n#[derive(Debug, Args)]\npub(crate) struct WaitFlags {\n"
         .to_owned();
-    for option in words.scope.of(Language::Program) {
-        field(&mut code, words, option);
+    for option in texts.scope.of(Language::Program) {
+        field(&mut code, texts, option);
     }
     code.push_str(
         "}\n\nimpl WaitFlags {\n    pub(crate) fn options(&self) -> WaitOptions {\n        WaitOptions {\n",
     );
-    for option in words.scope.of(Language::Program) {
+    for option in texts.scope.of(Language::Program) {
         _ = writeln!(code, "            {0}: self.{0},", option.name);
     }
     code.push_str("            ..WaitOptions::default()\n        }\n    }\n}\n");
@@ -44,8 +44,8 @@ fn wait_flags(all: OptionsInput<'_>) -> String {
 }
 
 fn check_flags(all: OptionsInput<'_>) -> String {
-    let words = all.words(&all.options.check, Language::Program);
-    let options: Vec<&Entry> = words.scope.of(Language::Program).collect();
+    let texts = all.texts(&all.options.check, Language::Program);
+    let options: Vec<&Entry> = texts.scope.of(Language::Program).collect();
     let mut code = "//! The flags of `gatewright check`.\n\n\
          use std::path::PathBuf;\n\n\
          use clap::Args;\nuse gatewright::report::{CheckId, Profile};\nuse gatewright_checkkit::Options;\n\n\
@@ -53,7 +53,7 @@ fn check_flags(all: OptionsInput<'_>) -> String {
          /// The flags of the command.\n#[derive(Debug, Args)]\npub(crate) struct CheckFlags {\n"
         .to_owned();
     for option in &options {
-        field(&mut code, words, option);
+        field(&mut code, texts, option);
     }
     code.push_str(
         "}\n\nimpl CheckFlags {\n\
@@ -79,7 +79,7 @@ fn check_flags(all: OptionsInput<'_>) -> String {
     code
 }
 
-fn field(code: &mut String, words: Words<'_>, option: &Entry) {
+fn field(code: &mut String, texts: OptionTexts<'_>, option: &Entry) {
     let name = &option.name;
     if option.kind() == OptionKind::Profile {
         _ = write!(code, "    #[command(flatten)]\n    pub(crate) {name}: ProfileOption,\n");
@@ -155,19 +155,19 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
             if is_there { plain.to_owned() } else { format!("Option<{plain}>") }
         }
     };
-    let help = help(words, option);
+    let help = help(texts, option);
     _ = write!(code, "    #[arg({}, help = {help:?})]\n    pub(crate) {name}: {ty},\n", arg.join(", "));
 }
 
 /// What the help says: no sentence that ends, and the default where it is no value that the parser shows by itself.
-fn help(words: Words<'_>, option: &Entry) -> String {
-    let mut text = words.meaning(option);
+fn help(texts: OptionTexts<'_>, option: &Entry) -> String {
+    let mut text = texts.meaning(option);
     if !option.more.is_empty() {
-        text = format!("{text} {}", words.text(&option.more));
+        text = format!("{text} {}", texts.text(&option.more));
     }
     let unit = if option.kind() == OptionKind::Time { ", in seconds" } else { "" };
     let text = format!("{}{unit}", text.trim_end_matches('.'));
-    match words.default(option) {
+    match texts.default(option) {
         Some(default) if option.default.is_none() && !option.required => {
             format!("{text} [default: {default}]")
         }

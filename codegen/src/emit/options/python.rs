@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::Words;
+use super::texts::OptionTexts;
 use super::{OptionsInput, options_file};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind};
@@ -22,10 +22,10 @@ pub(super) fn emit(all: OptionsInput<'_>) -> Vec<File> {
 }
 
 fn options(all: OptionsInput<'_>) -> String {
-    let client = all.words(&all.options.client, Language::Python);
-    let call = all.words(&all.options.call, Language::Python);
-    let wait = all.words(&all.options.wait, Language::Python);
-    let save = all.words(&all.options.save, Language::Python);
+    let client = all.texts(&all.options.client, Language::Python);
+    let call = all.texts(&all.options.call, Language::Python);
+    let wait = all.texts(&all.options.wait, Language::Python);
+    let save = all.texts(&all.options.save, Language::Python);
     let mut code = "\"\"\"Options of clients, calls, waits and downloads: their types and meanings.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          TYPE_CHECKING = False\n\
@@ -33,8 +33,8 @@ fn options(all: OptionsInput<'_>) -> String {
          \x20   from typing import Any, Literal, TypedDict\n\n\
          \x20   from gatewright.middleware import After, Before\n    from gatewright.types import VideoTask\n\n"
         .to_owned();
-    for (name, words) in [("CallOptions", call), ("WaitOptions", wait), ("SaveOptions", save)] {
-        dictionary(&mut code, name, words, "    ");
+    for (name, texts) in [("CallOptions", call), ("WaitOptions", wait), ("SaveOptions", save)] {
+        dictionary(&mut code, name, texts, "    ");
         code.push('\n');
     }
     code.push_str("else:\n    CallOptions = WaitOptions = SaveOptions = dict\n\n");
@@ -66,17 +66,17 @@ fn check_options(all: OptionsInput<'_>) -> String {
          from typing import TYPE_CHECKING, Any, Literal, TypedDict\n\n\
          if TYPE_CHECKING:\n    import os\n    from collections.abc import Mapping, Sequence\n\n    from gatewright.generated.report import CheckId\n\n\n"
         .to_owned();
-    dictionary(&mut code, "CheckOptions", all.words(&all.options.check, Language::Python), "");
+    dictionary(&mut code, "CheckOptions", all.texts(&all.options.check, Language::Python), "");
     code
 }
 
 /// A class that types a dictionary of options: of those that are data, and may be left out.
-fn dictionary(code: &mut String, name: &str, words: Words<'_>, indent: &str) {
-    let (first, rest) = words
+fn dictionary(code: &mut String, name: &str, texts: OptionTexts<'_>, indent: &str) {
+    let (first, rest) = texts
         .scope
         .doc
         .split_once(". ")
-        .map_or((words.scope.doc.as_str(), ""), |(first, rest)| (first, rest));
+        .map_or((texts.scope.doc.as_str(), ""), |(first, rest)| (first, rest));
     _ = writeln!(code, "{indent}class {name}(TypedDict, total=False):");
     let rest = if rest.is_empty() { "None has the same effect as omitting an option." } else { rest };
     let first = first.trim_end_matches('.');
@@ -88,16 +88,16 @@ fn dictionary(code: &mut String, name: &str, words: Words<'_>, indent: &str) {
     let is_member = |option: &&Entry| {
         !option.required && !matches!(option.kind(), OptionKind::Secret | OptionKind::Events)
     };
-    for option in words.scope.of(Language::Python).filter(is_member) {
+    for option in texts.scope.of(Language::Python).filter(is_member) {
         _ = writeln!(code, "{indent}    {}: {} | None", option.name, type_of(option));
-        let text = wrapped(&format!("\"\"\"{}\"\"\"", words.whole(option)), &format!("{indent}    "), 0);
+        let text = wrapped(&format!("\"\"\"{}\"\"\"", texts.whole(option)), &format!("{indent}    "), 0);
         code.push_str(&text);
     }
 }
 
 /// `__init__` of a client: what is data goes on as a dictionary, what is code or Python's own by name.
-fn arguments(code: &mut String, words: Words<'_>) {
-    let options: Vec<&Entry> = words.scope.of(Language::Python).collect();
+fn arguments(code: &mut String, texts: OptionTexts<'_>) {
+    let options: Vec<&Entry> = texts.scope.of(Language::Python).collect();
     let is_setting = |option: &&&Entry| {
         option.is_of(Language::Rust) && !matches!(option.kind(), OptionKind::Key | OptionKind::Middleware)
     };
@@ -112,10 +112,10 @@ fn arguments(code: &mut String, words: Words<'_>) {
         }
         _ = writeln!(code, "        {}: {},", option.name, argument(option));
     }
-    _ = writeln!(code, "    ) -> None:\n        \"\"\"{}\n", words.scope.doc);
+    _ = writeln!(code, "    ) -> None:\n        \"\"\"{}\n", texts.scope.doc);
     code.push_str("        Every time may be `math.inf`, which means no limit.\n\n        Args:\n");
     for option in &options {
-        let text = format!("{}: {}", option.name, words.whole(option));
+        let text = format!("{}: {}", option.name, texts.whole(option));
         code.push_str(&wrapped(&text, "            ", 4));
     }
     code.push_str("\n        Raises:\n            ConfigurationError: The key is missing, or an option is malformed.\n        \"\"\"\n        self._configure(\n            {\n");
@@ -171,8 +171,8 @@ fn type_of(option: &Entry) -> String {
 
 /// The words of an option, as a type.
 fn alternatives(option: &Entry) -> String {
-    let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
-    format!("Literal[{}]", words.join(", "))
+    let values: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
+    format!("Literal[{}]", values.join(", "))
 }
 
 /// Lines of at most the width; those after the first are indented by `hanging` more.

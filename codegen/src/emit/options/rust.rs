@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::words::{Words, duration, size};
+use super::texts::{OptionTexts, duration, size};
 use super::{OptionsInput, digits, options_file};
 use crate::emit::{comment, shown_code};
 use crate::model::File;
@@ -39,14 +39,14 @@ fn transport_file(all: OptionsInput<'_>) -> String {
         path: "crate::ClientBuilder",
         examples: ConstantExamples::Given,
     };
-    constants(&mut code, all.words(&all.options.client, Language::Rust), owner);
-    settled(&mut code, all.words(&all.options.client, Language::Rust));
-    request_options(&mut code, all.words(&all.options.call, Language::Rust));
+    constants(&mut code, all.texts(&all.options.client, Language::Rust), owner);
+    settled(&mut code, all.texts(&all.options.client, Language::Rust));
+    request_options(&mut code, all.texts(&all.options.call, Language::Rust));
     code
 }
 
 fn builder_file(all: OptionsInput<'_>) -> String {
-    let client = all.words(&all.options.client, Language::Rust);
+    let client = all.texts(&all.options.client, Language::Rust);
     let mut named: Vec<&str> = Vec::new();
     for option in client.scope.of(Language::Rust) {
         named.extend(option.constant.as_deref());
@@ -84,8 +84,8 @@ fn jobs_file(all: OptionsInput<'_>) -> String {
         ),
         ("SaveOptions", &all.options.save, ""),
     ] {
-        let words = all.words(scope, Language::Rust);
-        constants(&mut code, words, OptionsOwner { name, path: name, examples: ConstantExamples::Default });
+        let texts = all.texts(scope, Language::Rust);
+        constants(&mut code, texts, OptionsOwner { name, path: name, examples: ConstantExamples::Default });
         let options: Vec<&Entry> = scope.of(Language::Rust).collect();
         let derived = if options.iter().any(|option| option.kind() == OptionKind::Progress) {
             "Clone"
@@ -99,7 +99,7 @@ fn jobs_file(all: OptionsInput<'_>) -> String {
             scope_example(scope)
         );
         for option in &options {
-            _ = writeln!(code, "{}    pub {}: {},", doc(words, option), option.name, settled_type(option));
+            _ = writeln!(code, "{}    pub {}: {},", doc(texts, option), option.name, settled_type(option));
         }
         _ = write!(code, "}}\n\nimpl Default for {name} {{\n    fn default() -> Self {{\n        Self {{\n");
         for option in &options {
@@ -145,8 +145,8 @@ fn setter_example(option: &Entry) -> String {
     shown_code(&code, "    /// ")
 }
 
-fn doc(words: Words<'_>, option: &Entry) -> String {
-    comment(&words.whole(option), "    /// ")
+fn doc(texts: OptionTexts<'_>, option: &Entry) -> String {
+    comment(&texts.whole(option), "    /// ")
 }
 
 /// The type that options are of.
@@ -208,8 +208,8 @@ impl OptionsOwner {
 }
 
 /// Constants of defaults and of names of variables.
-pub(super) fn constants(code: &mut String, words: Words<'_>, owner: OptionsOwner) {
-    for option in words.scope.of(Language::Rust) {
+pub(super) fn constants(code: &mut String, texts: OptionTexts<'_>, owner: OptionsOwner) {
+    for option in texts.scope.of(Language::Rust) {
         let field = format!("[`{0}::{2}`]({1}::{2})", owner.name, owner.path, option.name);
         if let (Some(name), Some(variable)) = (&option.variable_constant, &option.variable)
             && option.variable_only.is_empty()
@@ -319,17 +319,17 @@ fn is_plain(kind: OptionKind) -> bool {
     )
 }
 
-fn builder(code: &mut String, words: Words<'_>) {
+fn builder(code: &mut String, texts: OptionTexts<'_>) {
     code.push_str("\n/// Builds a [`Client`](crate::Client).\n");
-    code.push_str(&scope_example(words.scope));
+    code.push_str(&scope_example(texts.scope));
     code.push_str("#[derive(Clone, Default)]\n#[must_use]\npub struct ClientBuilder {\n");
-    for option in words.scope.of(Language::Rust).filter(|option| option.kind() != OptionKind::NoProxy) {
+    for option in texts.scope.of(Language::Rust).filter(|option| option.kind() != OptionKind::NoProxy) {
         let ty = value_type(option);
         let ty = if is_plain(option.kind()) { format!("Option<{ty}>") } else { ty.to_owned() };
         _ = writeln!(code, "    pub(crate) {}: {ty},", option.name);
     }
     code.push_str("}\n\nimpl ClientBuilder {");
-    for (index, option) in words.scope.of(Language::Rust).enumerate() {
+    for (index, option) in texts.scope.of(Language::Rust).enumerate() {
         if index > 0 {
             code.push('\n');
         }
@@ -338,7 +338,7 @@ fn builder(code: &mut String, words: Words<'_>) {
         _ = write!(
             code,
             "\n{}{}    pub fn {name}{signature} -> Self {{\n        {body}\n        self\n    }}",
-            doc(words, option),
+            doc(texts, option),
             setter_example(option)
         );
     }
@@ -375,27 +375,27 @@ fn setter(option: &Entry) -> (String, String) {
 }
 
 /// The options of a client that are times or numbers.
-fn numbers(words: Words<'_>) -> impl Iterator<Item = &Entry> {
+fn numbers(texts: OptionTexts<'_>) -> impl Iterator<Item = &Entry> {
     let is_number =
         |option: &&Entry| matches!(option.kind(), OptionKind::Time | OptionKind::Count | OptionKind::Bytes);
-    words.scope.of(Language::Rust).filter(is_number)
+    texts.scope.of(Language::Rust).filter(is_number)
 }
 
 /// Times and numbers with their defaults put in, times no longer than the longest.
-fn settled(code: &mut String, words: Words<'_>) {
+fn settled(code: &mut String, texts: OptionTexts<'_>) {
     code.push_str("\n/// The times and numbers that apply, set or by default; no time exceeds the maximum.\n#[derive(Debug, Clone, Copy)]\npub(crate) struct Settled {\n");
-    for option in numbers(words) {
+    for option in numbers(texts) {
         _ = writeln!(code, "    pub(crate) {}: {},", option.name, settled_of_client(option));
     }
     code.push_str("}\n");
 }
 
 /// How the builder settles them.
-fn settling(code: &mut String, words: Words<'_>) {
+fn settling(code: &mut String, texts: OptionTexts<'_>) {
     code.push_str(
         "\nimpl ClientBuilder {\n    pub(crate) fn settled(&self) -> Settled {\n        Settled {\n",
     );
-    for option in numbers(words) {
+    for option in numbers(texts) {
         let name = &option.name;
         let default =
             option.default.as_ref().filter(|_| !follows(option)).map(|value| literal(option, value, true));
@@ -419,20 +419,20 @@ fn settled_of_client(option: &Entry) -> String {
     if follows(option) { format!("Option<{}>", value_type(option)) } else { settled_type(option) }
 }
 
-fn request_options(code: &mut String, words: Words<'_>) {
-    let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
-    let text = format!("{} A time beyond [`MAX_TIME`](crate::MAX_TIME) is that.", words.scope.doc);
+fn request_options(code: &mut String, texts: OptionTexts<'_>) {
+    let options: Vec<&Entry> = texts.scope.of(Language::Rust).collect();
+    let text = format!("{} A time beyond [`MAX_TIME`](crate::MAX_TIME) is that.", texts.scope.doc);
     _ = write!(
         code,
         "\n{}{}#[derive(Debug, Clone, Default, PartialEq, Eq)]\npub struct RequestOptions {{\n",
         comment(&text, "/// "),
-        scope_example(words.scope)
+        scope_example(texts.scope)
     );
     for option in &options {
         let ty = value_type(option);
         let is_list = matches!(option.kind(), OptionKind::Headers | OptionKind::Query);
         let ty = if is_list { ty.to_owned() } else { format!("Option<{ty}>") };
-        _ = writeln!(code, "{}    pub {}: {ty},", doc(words, option), option.name);
+        _ = writeln!(code, "{}    pub {}: {ty},", doc(texts, option), option.name);
     }
     _ = write!(
         code,
@@ -440,7 +440,7 @@ fn request_options(code: &mut String, words: Words<'_>) {
          \x20   /// These options, with `defaults` where they say nothing. Headers, query parameters and members of the body add\n\
          \x20   /// up; where both have one of a name, these options' own holds.\n\
          {}    #[must_use]\n    pub fn over(self, defaults: &Self) -> Self {{\n        Self {{\n",
-        shown_lines(&words.scope.rust_example, "    /// ")
+        shown_lines(&texts.scope.rust_example, "    /// ")
     );
     for option in &options {
         let name = &option.name;

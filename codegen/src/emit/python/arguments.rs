@@ -1,6 +1,6 @@
 //! `arguments.pyi`: the arguments of the hand-written methods that are built on an operation (`x-helpers`), for type
 //! checkers: those of the operation's method, without its switch for streams, its path, and what such a method takes in a
-//! form of its own. There is no such module at run time.
+//! type of its own. There is no such module at run time.
 
 use std::fmt::Write as _;
 

@@ -7,15 +7,15 @@ use super::resources::{
 };
 use super::streams::{self, ClientVariant};
 use super::{Direction, PythonTypes, member};
-use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
+use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example};
 use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the blocking client.
-pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
+pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationDocs {
     let name = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
     let sent = PythonTypes { api, direction: Direction::Request, builtins: "", schemas: "" };
     let own = arguments(api, operation);
-    let listed = own.iter().map(|argument| ArgumentSignature {
+    let listed = own.iter().map(|argument| ArgumentDocs {
         name: argument.name.clone(),
         ty: DisplayType::Code(sent.sent(argument.ty, argument.accepts_type)),
         required: argument.required,
@@ -23,7 +23,7 @@ pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
         rules: Vec::new(),
         origin: String::new(),
     });
-    OperationSignature {
+    OperationDocs {
         signature: written(api, operation, &name),
         arguments: listed.collect(),
         example: example(api, operation),

@@ -24,7 +24,7 @@ pub(super) fn module(api: &Api) -> String {
         api.report.values().partition(|schema| !matches!(schema.kind, Kind::Object(_)));
     for schema in aliases {
         let expression = match &schema.kind {
-            Kind::Enum(words) => expression(&Type::Enum(words.clone())),
+            Kind::Enum(string_enum) => expression(&Type::Enum(string_enum.clone())),
             Kind::Alias(ty) => expression(ty),
             Kind::Union(_) | Kind::Object(_) => continue,
         };
@@ -92,9 +92,9 @@ fn expression(ty: &Type) -> String {
         Type::Number => "float".to_owned(),
         Type::Boolean => "bool".to_owned(),
         Type::Const(value) => literal("Literal", std::slice::from_ref(value)),
-        Type::Enum(words) => {
-            let known: Vec<_> = words.values.iter().map(|word| word.as_str().into()).collect();
-            if words.open {
+        Type::Enum(string_enum) => {
+            let known: Vec<_> = string_enum.values.iter().map(|word| word.as_str().into()).collect();
+            if string_enum.open {
                 format!("{} | str", literal("Literal", &known))
             } else {
                 literal("Literal", &known)

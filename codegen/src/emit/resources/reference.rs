@@ -5,22 +5,22 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::super::rust::{Signature, Signatures};
-use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
+use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example};
 use crate::model::{Api, Location, NonJsonBody, Operation, Type};
 use crate::names;
 
 /// An operation of the client.
-pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation) -> OperationSignature {
+pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation) -> OperationDocs {
     let name = format!("{}.{}", place(operation), names::rust(&operation.name));
-    let mut arguments: Vec<ArgumentSignature> = operation
+    let mut arguments: Vec<ArgumentDocs> = operation
         .path_parameters()
         .chain(operation.free_parameters())
         .map(|parameter| {
             let name = names::rust(&parameter.name);
             let is_set = parameter.location == Location::Header && !parameter.required;
-            ArgumentSignature::of_parameter(
+            ArgumentDocs::of_parameter(
                 if is_set { format!("with_{}", names::snake(&parameter.name)) } else { name },
-                DisplayType::Words(parameter.ty.clone()),
+                DisplayType::Linked(parameter.ty.clone()),
                 parameter,
                 &operation.source,
             )
@@ -28,9 +28,9 @@ pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation
         .collect();
     let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
     arguments.extend(api.request_fields(operation).iter().map(|field| {
-        ArgumentSignature::of_field(
+        ArgumentDocs::of_field(
             format!("body.{}", names::rust(&field.name)),
-            DisplayType::Words(field.ty.clone()),
+            DisplayType::Linked(field.ty.clone()),
             field,
             owner,
         )
@@ -56,7 +56,7 @@ pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation
     }
     let method = names::rust(&operation.name);
     let streaming = operation.always_streams().then_some(method.as_str());
-    OperationSignature {
+    OperationDocs {
         name: name.clone(),
         signature,
         arguments,

@@ -1,5 +1,5 @@
 //! Emits the examples of the types, which run as documentation tests: how a type that people send is built and what it
-//! becomes on the wire, how one of answers is read, what the words of a set are.
+//! becomes on the wire, how one of answers is read, what the values of an enum are.
 
 mod methods;
 
@@ -30,9 +30,9 @@ pub(super) struct Examples<'a> {
     known: &'a TypeFacts,
     samples: Samples<'a>,
     structs: HashMap<String, &'a ItemStruct>,
-    /// Closed sets: the variant of each word.
+    /// Closed enums: the variant of each value.
     closed: HashMap<String, Vec<(String, String)>>,
-    /// The forms of each union of different structure.
+    /// The variants of each union of different structure.
     unions: HashMap<String, Vec<(String, Type)>>,
     open: HashMap<String, Vec<String>>,
     /// The types that the example at hand names.
@@ -78,16 +78,16 @@ impl<'a> Examples<'a> {
     fn sort(&mut self, item: &ItemEnum) {
         let name = item.ident.to_string();
         if item.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit)) {
-            let words = item
+            let values = item
                 .variants
                 .iter()
                 .map(|variant| (wire_name(&variant.attrs, &variant.ident), variant.ident.to_string()));
-            self.closed.insert(name, words.collect());
+            self.closed.insert(name, values.collect());
         } else {
-            let forms = item.variants.iter().filter_map(|variant| {
+            let variants = item.variants.iter().filter_map(|variant| {
                 Some((variant.ident.to_string(), variant.fields.iter().next()?.ty.clone()))
             });
-            self.unions.insert(name, forms.collect());
+            self.unions.insert(name, variants.collect());
         }
     }
 
@@ -104,12 +104,12 @@ impl<'a> Examples<'a> {
 
     fn code(&self, name: &str) -> Option<String> {
         self.named.replace(BTreeSet::from([name.to_owned()]));
-        let (body, error) = if let Some(words) = self.closed.get(name) {
-            (closed(name, words)?, format!("{}::types::error::ConversionError", self.api.target.rust_crate))
-        } else if let Some(words) = self.open.get(name) {
-            (open(name, words)?, String::new())
-        } else if let Some(forms) = self.unions.get(name) {
-            (self.forms(name, forms)?, "serde_json::Error".to_owned())
+        let (body, error) = if let Some(values) = self.closed.get(name) {
+            (closed(name, values)?, format!("{}::types::error::ConversionError", self.api.target.rust_crate))
+        } else if let Some(values) = self.open.get(name) {
+            (open(name, values)?, String::new())
+        } else if let Some(variants) = self.unions.get(name) {
+            (self.variants(name, variants)?, "serde_json::Error".to_owned())
         } else {
             let body = self.sent(name).or_else(|| self.received(name))?;
             (body, "serde_json::Error".to_owned())
@@ -320,21 +320,21 @@ impl<'a> Examples<'a> {
                     if known { format!("{name}::{}", names::constant(text)) } else { format!("{text:?}") };
                 if into { word } else { format!("{name}::from({word})") }
             }
-            (name, _) if self.unions.contains_key(name) => self.form(name, value, into)?,
+            (name, _) if self.unions.contains_key(name) => self.variant(name, value, into)?,
             (name, Value::Object(members)) => self.constructed(name, members)?,
             _ => return None,
         })
     }
 
     /// A value of a union.
-    fn form(&self, name: &str, value: &Value, into: bool) -> Option<String> {
-        let expression = self.unions[name].iter().find_map(|(_, form)| {
+    fn variant(&self, name: &str, value: &Value, into: bool) -> Option<String> {
+        let expression = self.unions[name].iter().find_map(|(_, variant)| {
             let fits = match value {
-                Value::String(_) => is(form, "String"),
-                Value::Array(_) => is(form, "Vec"),
-                _ => !is(form, "String") && !is(form, "Vec"),
+                Value::String(_) => is(variant, "String"),
+                Value::Array(_) => is(variant, "Vec"),
+                _ => !is(variant, "String") && !is(variant, "Vec"),
             };
-            self.expression(form, value, is(form, "String")).filter(|_| fits)
+            self.expression(variant, value, is(variant, "String")).filter(|_| fits)
         })?;
         if into {
             return Some(expression);
@@ -343,12 +343,12 @@ impl<'a> Examples<'a> {
         Some(format!("{name}::from({expression})"))
     }
 
-    /// Each form of a union, and the text that is written for the first.
-    fn forms(&self, name: &str, forms: &[(String, Type)]) -> Option<String> {
+    /// Each variant of a union, and the text that is written for the first.
+    fn variants(&self, name: &str, variants: &[(String, Type)]) -> Option<String> {
         let mut code = String::new();
-        for (_, form) in forms {
-            let value = self.sample(form, name)?;
-            let Some(expression) = self.expression(form, &value, is(form, "String")) else { continue };
+        for (_, variant) in variants {
+            let value = self.sample(variant, name)?;
+            let Some(expression) = self.expression(variant, &value, is(variant, "String")) else { continue };
             let statement = laid_out(&format!("let {} = {name}::from({expression});", variable(name)))?;
             let json = written(&value, 0, COLUMNS - 30);
             let json = if value.is_string() { json } else { format!("serde_json::json!({json})") };
@@ -438,13 +438,13 @@ impl<'a> Examples<'a> {
         held.collect()
     }
 
-    /// A statement about a member that is a word of a set.
+    /// A statement about a member that is a value of an enum.
     fn word(&self, FieldValue { place, ty, value, .. }: &FieldValue<'_>) -> Option<String> {
         let optional = is(ty, "Option");
         let name = last(if optional { inner(ty)? } else { ty })?;
         let text = value.as_str()?;
-        let word = if let Some(words) = self.closed.get(&name) {
-            let (_, variant) = words.iter().find(|(word, _)| word == text)?;
+        let word = if let Some(values) = self.closed.get(&name) {
+            let (_, variant) = values.iter().find(|(value, _)| value == text)?;
             self.named.borrow_mut().insert(name.clone());
             format!("{name}::{variant}")
         } else if self.open.contains_key(&name) {
@@ -481,17 +481,17 @@ fn plain_check(FieldValue { place, ty, value, .. }: &FieldValue<'_>) -> Option<S
     Some(format!("assert_eq!({place}, {expression});"))
 }
 
-/// A closed set: from a word to its text and back.
-fn closed(name: &str, words: &[(String, String)]) -> Option<String> {
-    let ((first, variant), (other, of_other)) = (words.first()?, words.last()?);
+/// A closed enum: from a value to its text and back.
+fn closed(name: &str, values: &[(String, String)]) -> Option<String> {
+    let ((first, variant), (other, of_other)) = (values.first()?, values.last()?);
     Some(format!(
         "assert_eq!({name}::{variant}.as_str(), {first:?});\nassert_eq!({other:?}.parse::<{name}>()?, {name}::{of_other});\n"
     ))
 }
 
-/// An open set: a word that is known, and one that is not.
-fn open(name: &str, words: &[String]) -> Option<String> {
-    let word = words.first()?;
+/// An open enum: a value that is known, and one that is not.
+fn open(name: &str, values: &[String]) -> Option<String> {
+    let word = values.first()?;
     let variable = variable(name);
     Some(format!(
         "let {variable} = {name}::from({word:?});\nassert_eq!({variable}.as_str(), {name}::{});\n\

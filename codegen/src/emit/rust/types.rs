@@ -12,7 +12,7 @@ use super::examples::Examples;
 use super::fields::wire_name;
 use super::known::TypeFacts;
 use super::paths::Shortener;
-use super::{setters, words};
+use super::{enums, setters};
 use crate::emit::{client_file, field_facts, filled, type_origin};
 use crate::lower::Lowered;
 use crate::model::{Api, File, Kind};
@@ -73,7 +73,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
                 annotate(&mut item, api);
                 explain(&mut item.attrs, &examples, &name);
                 if let Some((_, values)) = lowered.open_enums.iter().find(|(open, _)| **open == name) {
-                    code += &words::open(&item.attrs, &name, values);
+                    code += &enums::open(&item.attrs, &name, values);
                     converted.insert(name);
                     continue;
                 }
@@ -89,7 +89,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
                     add_paragraph(&mut item.attrs, &type_origin(schema));
                 }
                 explain(&mut item.attrs, &examples, &name);
-                match words::closed(&item).or_else(|| words::union(&item)) {
+                match enums::closed(&item).or_else(|| enums::union(&item)) {
                     Some(call) => {
                         code += &call;
                         converted.insert(name);

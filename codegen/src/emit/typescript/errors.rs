@@ -34,7 +34,7 @@ pub(super) fn emit(errors: &Errors) -> String {
 
 fn declaration(class: &str, parent: &str, meaning: &str, errors: &Errors) -> String {
     let facts = errors.kinds.iter().find(|kind| kind.class == class).map_or_else(String::new, facts);
-    let words: Vec<String> = errors
+    let kinds: Vec<String> = errors
         .kinds
         .iter()
         .filter(|kind| descends(&kind.class, class, errors))
@@ -43,7 +43,7 @@ fn declaration(class: &str, parent: &str, meaning: &str, errors: &Errors) -> Str
     let mut out = doc("", &[meaning, &facts]);
     let _ = writeln!(out, "export class {class} extends {parent} {{");
     // The literals keep classes apart for the compiler, which compares by structure.
-    let _ = writeln!(out, "  declare readonly kind: {};", words.join(" | "));
+    let _ = writeln!(out, "  declare readonly kind: {};", kinds.join(" | "));
     out.push_str("}\n");
     out
 }

@@ -31,7 +31,7 @@ fn entry(api: &Api, operation: &Operation) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "  {}: {{", operation.id);
     let _ = writeln!(out, "    id: {},", quoted(&api.call_id(operation)));
-    let _ = writeln!(out, "    name: {},", quoted(&super::signatures::call_path(operation)));
+    let _ = writeln!(out, "    name: {},", quoted(&super::calls::call_path(operation)));
     let _ = writeln!(out, "    path: [{}],", names(operation.path_parameters()));
     let _ = writeln!(out, "    query: [{}],", of(Location::Query));
     let _ = writeln!(out, "    headers: [{}],", of(Location::Header));

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use super::signatures::{argument, arguments, call_path, named, params_type};
+use super::calls::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
-use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
+use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example};
 use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the client.
-pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
+pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationDocs {
     let name = format!("client.{}", call_path(operation));
     let positional = operation.path_parameters().filter(|_| operation.request.is_none());
-    let mut arguments: Vec<ArgumentSignature> = positional
+    let mut arguments: Vec<ArgumentDocs> = positional
         .map(|parameter| {
             let ty = expression(&parameter.ty);
-            ArgumentSignature::of_parameter(
+            ArgumentDocs::of_parameter(
                 argument(&parameter.name),
                 DisplayType::Code(ty),
                 parameter,
@@ -23,7 +23,7 @@ pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
         })
         .collect();
     arguments.extend(named(operation).into_iter().map(|parameter| {
-        ArgumentSignature::of_parameter(
+        ArgumentDocs::of_parameter(
             format!("params.{}", parameter.name),
             DisplayType::Code(expression(&parameter.ty)),
             parameter,
@@ -32,7 +32,7 @@ pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
     }));
     let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
     arguments.extend(api.request_fields(operation).iter().map(|field| {
-        ArgumentSignature::of_field(
+        ArgumentDocs::of_field(
             format!("params.{}", field.name),
             DisplayType::Code(expression(&field.ty)),
             field,
@@ -44,7 +44,7 @@ pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
         let lines = code.lines().map(|line| format!("  {line}\n"));
         format!("{{\n{}}}\n", lines.collect::<String>())
     });
-    OperationSignature { signature: signature(operation, &name), arguments, example, name }
+    OperationDocs { signature: signature(operation, &name), arguments, example, name }
 }
 
 fn signature(operation: &Operation, name: &str) -> String {

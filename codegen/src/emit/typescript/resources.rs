@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::signatures::{argument, arguments, call_path, named, params_type};
+use super::calls::{argument, arguments, call_path, named, params_type};
 use super::tsdoc::Answer;
 use super::types::{assumed, comment, constraints};
 use super::{doc, expression, import, imported, member, references, streams, tsdoc};

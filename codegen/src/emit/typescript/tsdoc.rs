@@ -4,7 +4,7 @@ use super::reference::{describe, example};
 use super::types::DEPRECATED;
 use super::{doc, expression};
 use crate::emit::docs::sentence;
-use crate::emit::signature::{ArgumentSignature, errors_of};
+use crate::emit::operation_docs::{ArgumentDocs, errors_of};
 use crate::emit::{closed, described, origin};
 use crate::model::{Api, Operation};
 
@@ -38,10 +38,12 @@ pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> St
 
 fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
     let described = describe(api, operation);
-    let (sent, positional): (Vec<&ArgumentSignature>, Vec<&ArgumentSignature>) =
+    let (sent, positional): (Vec<&ArgumentDocs>, Vec<&ArgumentDocs>) =
         described.arguments.iter().partition(|argument| argument.name.starts_with("params."));
-    let mut lines: Vec<String> =
-        positional.iter().map(|argument| format!("@param {} - {}", argument.name, words(argument))).collect();
+    let mut lines: Vec<String> = positional
+        .iter()
+        .map(|argument| format!("@param {} - {}", argument.name, explained(argument)))
+        .collect();
     if !sent.is_empty() {
         let required: Vec<String> = sent
             .iter()
@@ -65,7 +67,7 @@ fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
 }
 
 /// What an argument is, with its bounds.
-fn words(argument: &ArgumentSignature) -> String {
+fn explained(argument: &ArgumentDocs) -> String {
     let about = argument.about.split_whitespace().collect::<Vec<_>>().join(" ");
     let rules = argument.rules.join("; ");
     let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };

@@ -96,11 +96,11 @@ pub(super) fn comment(description: &str, facts: &[String], deprecated: bool) -> 
 
 /// `0 to 2.`, a sentence of the value's constraints.
 pub(super) fn constraints(constraints: &Constraints) -> String {
-    let words = constraints.in_words();
-    let mut chars = words.chars();
+    let text = constraints.in_words();
+    let mut chars = text.chars();
     match chars.next() {
         Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
-        None => words,
+        None => text,
     }
 }
 

@@ -97,7 +97,7 @@ fn unsupported_response_media_type_is_rejected() {
     assert_eq!(
         of_answer(&content("text/csv", &json!({"type": "object"}))),
         [format!(
-            "{}/schema: text and bytes are of {{type: string}}; what has a form is application/json",
+            "{}/schema: text and bytes are of {{type: string}}; structured data is application/json",
             at("text/csv")
         )]
     );
@@ -523,7 +523,7 @@ fn nested_open_unions_share_one_unknown_variant() {
     assert_eq!(problems_of(json!([dot, stroke]), json!(["dash", "dot"])), [""; 0]);
     assert_eq!(
         problems_of(json!([dot, stroke, unknown(json!(["dash", "dot"]))]), json!(["dash", "dot"])),
-        ["unknown kinds fit Stroke, which is open too; remove the form without a $ref"]
+        ["unknown kinds fit Stroke, which is open too; remove the variant without a $ref"]
     );
     let found = problems_of(json!([dot, stroke]), json!(["dash"]));
     assert!(found[0].contains("enum: [\"dash\", \"dot\"]"), "{found:?} at {at}");

@@ -56,16 +56,16 @@ fn inherit(document: &mut Value, notes: &mut Notes) {
     }
 }
 
-/// The forms of all unions with a discriminator: schema, member and the values that tell it.
+/// The variants of all unions with a discriminator: schema, member and the values that tell it.
 fn find(node: &Value, kinds: &mut Vec<(String, String, Vec<String>)>) {
     match node {
         Value::Array(items) => items.iter().for_each(|item| find(item, kinds)),
         Value::Object(members) => {
             let union = members.get("discriminator").or_else(|| members.get("x-discriminator"));
             let property = union.and_then(|union| union.get("propertyName")).and_then(Value::as_str);
-            let forms = members.get("oneOf").and_then(Value::as_array).filter(|_| property.is_some());
-            for form in forms.into_iter().flatten() {
-                let Some(name) = form.get("$ref").and_then(Value::as_str).and_then(schema_name) else {
+            let variants = members.get("oneOf").and_then(Value::as_array).filter(|_| property.is_some());
+            for variant in variants.into_iter().flatten() {
+                let Some(name) = variant.get("$ref").and_then(Value::as_str).and_then(schema_name) else {
                     continue;
                 };
                 let mapping = union.and_then(|union| union.get("mapping")).and_then(Value::as_object);
@@ -86,7 +86,7 @@ fn find(node: &Value, kinds: &mut Vec<(String, String, Vec<String>)>) {
 
 /// States the value that tells an object's kind, unless the object does.
 fn state(node: &mut Value, property: &str, values: &[String]) {
-    // A form that is a union itself has kinds that say theirs.
+    // A variant that is a union itself has kinds that say theirs.
     let Some(members) = node.as_object_mut().filter(|members| !members.contains_key("oneOf")) else { return };
     let known = members.get("properties").and_then(|all| all.get(property));
     let is_stated = |known: &Value| {

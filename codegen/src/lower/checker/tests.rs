@@ -48,11 +48,11 @@ fn schema_lowers_to_objects_lists_enums_and_conditions() {
     let checker = checker(&schema()).expect("it can be decided");
     assert_eq!(checker.objects.keys().collect::<Vec<_>>(), ["count", "report"]);
     assert_eq!(checker.lists.keys().collect::<Vec<_>>(), ["report_inks"]);
-    assert_eq!(checker.words["pen"].words, ["soft", "hard"]);
+    assert_eq!(checker.enums["pen"].values, ["soft", "hard"]);
     assert_eq!(checker.configured["count_kit"], "/$defs/count/properties/kit");
     let report = &checker.objects["report"];
     let tests: Vec<&Is> = report.tests.iter().map(|test| &test.is).collect();
-    assert_eq!(tests, [&Is::Word(0), &Is::Passing(0)]);
+    assert_eq!(tests, [&Is::EnumValue(0), &Is::Passing(0)]);
     assert_eq!(checker.objects["count"].tests[0].is, Is::AtLeast(1));
     let has = |name: &str| Condition::Has(name.to_owned());
     let condition = Condition::All(vec![Condition::Passes(0), has("pen")]);

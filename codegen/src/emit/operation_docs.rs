@@ -1,4 +1,4 @@
-//! An operation as each language tells it, for the reference that `languages.rs` writes and for Node's comments.
+//! An operation as documented for one language: for the reference that `languages.rs` writes, and for comments in Node.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::{member_origin, own_origin};
 use crate::errors::ErrorKind;
 use crate::model::{Api, Constraints, Field, Operation, Parameter, Type};
 
-/// An operation in the words of a language.
+/// An operation as documented for one language.
 #[derive(Debug)]
-pub(crate) struct OperationSignature {
+pub(crate) struct OperationDocs {
     /// As a caller writes it: `client.chat.completions.create`.
     pub name: String,
     pub signature: String,
-    pub arguments: Vec<ArgumentSignature>,
+    pub arguments: Vec<ArgumentDocs>,
     /// A program after the first block of the page; empty if the specification has no example.
     pub example: String,
 }
 
 /// An argument, or a member of one.
 #[derive(Debug)]
-pub(crate) struct ArgumentSignature {
+pub(crate) struct ArgumentDocs {
     pub name: String,
     pub ty: DisplayType,
     pub required: bool,
@@ -35,11 +35,11 @@ pub(crate) struct ArgumentSignature {
 pub(crate) enum DisplayType {
     /// In the language.
     Code(String),
-    /// In words, with links.
-    Words(Type),
+    /// Named types as links.
+    Linked(Type),
 }
 
-impl ArgumentSignature {
+impl ArgumentDocs {
     /// The member of a body. owner: the section of the body.
     pub(crate) fn of_field(name: String, ty: DisplayType, field: &Field, owner: &str) -> Self {
         let rules = rules(&field.constraints, field.default.as_ref());
@@ -56,7 +56,7 @@ impl ArgumentSignature {
 }
 
 fn rules(constraints: &Constraints, default: Option<&Value>) -> Vec<String> {
-    let bounds = Some(constraints.in_words()).filter(|words| !words.is_empty());
+    let bounds = Some(constraints.in_words()).filter(|bounds| !bounds.is_empty());
     let default = default.map(|value| format!("the gateway assumes `{value}`"));
     bounds.into_iter().chain(default).collect()
 }

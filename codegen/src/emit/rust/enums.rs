@@ -1,4 +1,4 @@
-//! Emits sets of words and unions as calls of the macros of `core/src/api/open_enum.rs`, which implement their conversions.
+//! Emits string enums and unions as calls of the macros of `core/src/api/open_enum.rs`, which implement their conversions.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ use super::paths;
 use crate::emit::block;
 use crate::names;
 
-/// The enum of a closed set of words; none if the enum is something else.
+/// The enum of a closed string enum; none if the enum is something else.
 pub(super) fn closed(item: &ItemEnum) -> Option<String> {
-    let words = item.variants.iter().map(|variant| match variant.fields {
+    let values = item.variants.iter().map(|variant| match variant.fields {
         Fields::Unit => Some(format!(
             "{} = {:?}",
             variant.ident,
@@ -18,30 +18,30 @@ pub(super) fn closed(item: &ItemEnum) -> Option<String> {
         )),
         _ => None,
     });
-    let words: Vec<String> = words.collect::<Option<_>>()?;
-    Some(call("closed_words", &item.attrs, &item.ident.to_string(), &words))
+    let values: Vec<String> = values.collect::<Option<_>>()?;
+    Some(call("closed_words", &item.attrs, &item.ident.to_string(), &values))
 }
 
-/// The newtype of an open set of words.
+/// The newtype of an open string enum.
 pub(super) fn open(attrs: &[Attribute], name: &str, values: &[String]) -> String {
-    let words: Vec<String> =
+    let entries: Vec<String> =
         values.iter().map(|value| format!("{} = {value:?}", names::constant(value))).collect();
-    call("open_words", attrs, name, &words)
+    call("open_words", attrs, name, &entries)
 }
 
-/// The enum of forms that differ in structure; none if the enum is something else.
+/// The enum of variants that differ in structure; none if the enum is something else.
 pub(super) fn union(item: &ItemEnum) -> Option<String> {
     let untagged = item.attrs.iter().any(|attr| {
         matches!(&attr.meta, Meta::List(list) if list.path.is_ident("serde") && list.tokens.to_string() == "untagged")
     });
-    let forms = item.variants.iter().map(|variant| match &variant.fields {
+    let variants = item.variants.iter().map(|variant| match &variant.fields {
         Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
             fields.unnamed.first().map(|field| format!("{}({})", variant.ident, paths::spelled(&field.ty)))
         }
         _ => None,
     });
-    let forms: Vec<String> = forms.collect::<Option<_>>()?;
-    untagged.then(|| call("untagged", &item.attrs, &item.ident.to_string(), &forms))
+    let variants: Vec<String> = variants.collect::<Option<_>>()?;
+    untagged.then(|| call("untagged", &item.attrs, &item.ident.to_string(), &variants))
 }
 
 /// `name! { /// doc … Type { entries } }`

@@ -10,14 +10,14 @@ use crate::options::{Entry, Language, OptionKind, Options, Scope};
 
 /// Writes the documentation of the options of one scope in one language.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct OptionTexts<'a> {
     pub options: &'a Options,
     pub errors: &'a Errors,
     pub scope: &'a Scope,
     pub language: Language,
 }
 
-impl Words<'_> {
+impl OptionTexts<'_> {
     /// A text with its references in the spelling of the language.
     pub(crate) fn text(self, text: &str) -> String {
         let spelled = |piece: Piece<'_>| match piece {
@@ -62,7 +62,7 @@ impl Words<'_> {
         let mut sentences = vec![
             self.meaning(option),
             self.text(&option.more),
-            self.text(option.own_words(self.language)),
+            self.text(option.own_text(self.language)),
             self.unit(option).to_owned(),
         ];
         if let Some(default) = self.default(option) {
@@ -136,7 +136,7 @@ impl Words<'_> {
 
     /// A default for people who do not ask about a language.
     pub(crate) fn default_for_people(self, option: &Entry) -> String {
-        let shown = Words { language: Language::Program, ..self };
+        let shown = OptionTexts { language: Language::Program, ..self };
         let mut option = option.clone();
         option.constant = None;
         let truth = option.default.as_ref().and_then(Value::as_bool);
@@ -144,7 +144,7 @@ impl Words<'_> {
             return if truth { "on" } else { "off" }.to_owned();
         }
         // Names as Rust and Python spell them, not as flags.
-        Words { language: Language::Python, ..self }.default_in(shown, &option)
+        OptionTexts { language: Language::Python, ..self }.default_in(shown, &option)
     }
 
     fn default_in(self, shown: Self, option: &Entry) -> String {

@@ -6,9 +6,9 @@ use crate::names::{camel, pascal};
 
 /// `chat.completions.create`, as a caller writes it.
 pub(super) fn call_path(operation: &Operation) -> String {
-    let mut words: Vec<String> = operation.resource.iter().map(|word| camel(word)).collect();
-    words.push(camel(&operation.name));
-    words.join(".")
+    let mut parts: Vec<String> = operation.resource.iter().map(|part| camel(part)).collect();
+    parts.push(camel(&operation.name));
+    parts.join(".")
 }
 
 /// Parameters that are members of `params`: all of them if there is a body, else those outside the path.

@@ -12,7 +12,6 @@ const MISSING: readonly (readonly [place: string, lacking: Class, names: Names])
     "client",
     Resources,
     {
-      audio: "speech and transcriptions",
       completions: "text completions beside client.chat.completions",
       files: "files",
       uploads: "uploads",

@@ -66,6 +66,8 @@ fn object(preset: &Preset) -> Value {
         "embedding_models": preset.embedding_models,
         "rerank_models": preset.rerank_models,
         "moderation_models": preset.moderation_models,
+        "speech_models": preset.speech_models,
+        "transcription_models": preset.transcription_models,
         "notes": preset.notes,
         "unconfirmed": preset.unconfirmed(),
         "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),

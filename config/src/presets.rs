@@ -71,6 +71,10 @@ pub struct Preset {
     pub rerank_models: Vec<String>,
     /// A few of its moderation models.
     pub moderation_models: Vec<String>,
+    /// A few of its speech models.
+    pub speech_models: Vec<String>,
+    /// A few of its transcription models.
+    pub transcription_models: Vec<String>,
     /// How it differs from other servers of its protocol, and how the gateway handles that.
     pub notes: Vec<String>,
     /// Pages that document it, by the key that they cover.
@@ -120,6 +124,8 @@ impl Preset {
             embedding_models: texts("embedding_models"),
             rerank_models: texts("rerank_models"),
             moderation_models: texts("moderation_models"),
+            speech_models: texts("speech_models"),
+            transcription_models: texts("transcription_models"),
             notes: texts("notes"),
             sources: sources.collect(),
             upstream: document["upstream"].as_object().cloned().unwrap_or_default(),
@@ -143,12 +149,14 @@ impl Preset {
     }
 
     /// The models of each kind, with the key that lists them.
-    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 4] {
+    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 6] {
         [
             (ModelKind::Text, "models", &self.models),
             (ModelKind::Embedding, "embedding_models", &self.embedding_models),
             (ModelKind::Rerank, "rerank_models", &self.rerank_models),
             (ModelKind::Moderation, "moderation_models", &self.moderation_models),
+            (ModelKind::Speech, "speech_models", &self.speech_models),
+            (ModelKind::Transcription, "transcription_models", &self.transcription_models),
         ]
     }
 

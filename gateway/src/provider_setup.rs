@@ -235,6 +235,8 @@ fn kind_by_name(name: &str) -> ModelKind {
         () if name.contains("embed") => ModelKind::Embedding,
         () if name.contains("rerank") => ModelKind::Rerank,
         () if name.contains("moderation") => ModelKind::Moderation,
+        () if name.contains("tts") => ModelKind::Speech,
+        () if name.contains("whisper") || name.contains("transcribe") => ModelKind::Transcription,
         () => ModelKind::Text,
     }
 }

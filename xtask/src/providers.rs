@@ -33,6 +33,8 @@ struct Provider {
     embedding_models: Vec<String>,
     rerank_models: Vec<String>,
     moderation_models: Vec<String>,
+    speech_models: Vec<String>,
+    transcription_models: Vec<String>,
     notes: Vec<String>,
     sources: BTreeMap<String, String>,
     /// Keys that no documentation page confirms.
@@ -127,6 +129,8 @@ impl Provider {
             ("embedding", &self.embedding_models),
             ("rerank", &self.rerank_models),
             ("moderation", &self.moderation_models),
+            ("speech", &self.speech_models),
+            ("transcription", &self.transcription_models),
         ];
         let others = others.into_iter().filter_map(|(kind, models)| Some((kind, models.first()?)));
         let others: Vec<_> = others.collect();

@@ -103,7 +103,6 @@ def with_timeouts(options: Mapping[str, Any], *, of_call: bool) -> dict[str, Any
 
 # What other SDKs have and this client does not.
 _MISSING = {
-    "audio": "speech and transcriptions",
     "completions": "text completions beside client.chat.completions",
     "files": "files",
     "uploads": "uploads",

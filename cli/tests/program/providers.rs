@@ -183,7 +183,7 @@ fn initial_file_for_providers_has_their_upstreams_and_models() {
     {
         assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
     }
-    assert!(written(&["config", "check", file]).contains("is valid: 2 upstreams, 7 models"), "{text}");
+    assert!(written(&["config", "check", file]).contains("is valid: 2 upstreams, 12 models"), "{text}");
 
     // What only the operator knows is to be filled in.
     let output = run(&["config", "init", "--force", file, "--provider", "azure-openai"]);

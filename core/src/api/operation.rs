@@ -226,7 +226,7 @@ pub enum Protocol {
     Messages,
     /// Native generate-content.
     Native,
-    /// Operations whose answers are read once: embeddings, rankings, moderations.
+    /// Operations with a model whose answers are no turns of a conversation: embeddings, rankings, moderations, speech, transcriptions.
     Plain,
     /// Images and videos.
     Media,
@@ -251,6 +251,10 @@ pub enum ModelKind {
     Rerank,
     /// Models that judge whether content is harmful.
     Moderation,
+    /// Models that read texts aloud.
+    Speech,
+    /// Models that write down what is said.
+    Transcription,
     /// Models that produce images.
     Image,
     /// Models that produce videos.

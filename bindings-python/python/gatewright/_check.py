@@ -150,8 +150,8 @@ async def check_async(
 
     Cancelling the task ends the run at once. The `CancelledError` then has the attribute `result`, as the
     `KeyboardInterrupt` of `check` has it. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError`
-    instead, whose `__cause__` it is; before Python 3.11, the task that awaits it gets another `CancelledError`,
-    whose `__context__` it is.
+    instead, whose `__cause__` it is; before Python 3.11, the task that awaits it gets another
+    `CancelledError`, whose `__context__` it is.
 
     >>> import asyncio, gatewright
     >>> service = gatewright.Client().base_url

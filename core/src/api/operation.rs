@@ -88,10 +88,10 @@ impl Operation {
 /// A member of a body that is sent as `multipart/form-data`.
 ///
 /// ```
-/// use gatewright::operations::{ALL, FormMember};
+/// use gatewright::operations::CREATE_TRANSCRIPTION;
 ///
-/// let is_file = |member: &FormMember| member.is_file;
-/// assert!(ALL.iter().filter(|operation| operation.form.iter().any(is_file)).all(|operation| operation.has_body));
+/// let files: Vec<_> = CREATE_TRANSCRIPTION.form.iter().filter(|member| member.is_file).collect();
+/// assert_eq!(files[0].name, "file");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormMember {

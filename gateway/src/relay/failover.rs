@@ -54,7 +54,7 @@ pub(super) fn after(
                 return ControlFlow::Continue(());
             }
             if fault.verdict == FailureClass::RateLimit {
-                attempt.rate_limited(now);
+                attempt.responded(now);
             }
         }
     }

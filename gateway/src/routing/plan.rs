@@ -244,11 +244,11 @@ impl UpstreamAttempt {
     pub(crate) fn succeeded(&mut self, now: Instant) {
         self.destination.keys.succeeded(self.key);
         self.key = self.key.probed();
-        self.rate_limited(now);
+        self.responded(now);
     }
 
-    /// The upstream works, but not for this key now: a rate limit is not a sign of bad health.
-    pub(crate) fn rate_limited(&mut self, now: Instant) {
+    /// The upstream works, whether or not it accepts the key: a rate limit is not a sign of bad health.
+    pub(crate) fn responded(&mut self, now: Instant) {
         if let Some(pass) = self.pass.take() {
             self.destination.breaker.succeeded(pass, now);
         }
@@ -443,7 +443,7 @@ mod tests {
         let now = Instant::now();
         let mut refused = route.plan(None).next(now, 0).expect("an attempt");
         refused.rest_key(Duration::from_hours(1), 0, now);
-        refused.rate_limited(now);
+        refused.responded(now);
         drop(refused);
         let mut plan = route.plan(None);
         assert!(plan.next(now, 0).is_none());

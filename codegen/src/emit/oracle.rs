@@ -9,7 +9,7 @@ use super::rust::{Signature, Signatures};
 use crate::model::{Api, File, Operation};
 use crate::names;
 
-/// The calls. Streams aren't among them: progenitor knows one form of an operation.
+/// The calls. Streams aren't among them, since progenitor knows one form of an operation, nor are forms, which it sends as JSON.
 pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
     let mut code = format!(
         "// {}\n//! A call of each operation by progenitor's client and by ours, with the same arguments.\n\n\
@@ -18,7 +18,8 @@ pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
         header(&api.source)
     );
     let mut list = String::new();
-    for operation in api.operations.iter().filter(|operation| operation.response.is_some()) {
+    let compared = |operation: &&Operation| operation.response.is_some() && !operation.is_form;
+    for operation in api.operations.iter().filter(compared) {
         let signature = signatures.get(&operation.id).context("progenitor has every operation")?;
         call(&mut code, operation, signature);
         let mut example = operation.example.clone();

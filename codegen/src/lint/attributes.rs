@@ -17,7 +17,10 @@ impl Lint<'_> {
     /// Other attributes that determine how an operation is treated, if present.
     pub(super) fn routing(&mut self, node: &Value, at: &str) {
         for (key, words) in [
-            ("x-models", &["text", "embedding", "rerank", "moderation", "image", "video"][..]),
+            (
+                "x-models",
+                &["text", "embedding", "rerank", "moderation", "speech", "transcription", "image", "video"][..],
+            ),
             ("x-conversation", &["messages", "items", "blocks"]),
         ] {
             if node.get(key).is_some() {

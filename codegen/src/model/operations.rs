@@ -314,6 +314,8 @@ pub(crate) enum ModelKind {
     Embedding,
     Rerank,
     Moderation,
+    Speech,
+    Transcription,
     Image,
     Video,
 }
@@ -326,6 +328,8 @@ impl ModelKind {
             Self::Embedding => "Embedding",
             Self::Rerank => "Rerank",
             Self::Moderation => "Moderation",
+            Self::Speech => "Speech",
+            Self::Transcription => "Transcription",
             Self::Image => "Image",
             Self::Video => "Video",
         }

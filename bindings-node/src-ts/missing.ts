@@ -22,7 +22,6 @@ const PLACES: readonly { place: string; owner: Class; lacking?: Names; elsewhere
     place: "client",
     owner: Resources,
     lacking: {
-      audio: "speech and transcriptions",
       batches: "batches",
       caches: "caches of contents",
       chats: "chat sessions",

@@ -143,6 +143,39 @@ test("documents are ranked, and content is moderated", async () => {
   assert.ok(judged.results[1].category_scores.violence > judged.results[0].category_scores.violence);
 });
 
+test("texts are read aloud", async () => {
+  const request = { model: "speech_model_1", input: "a boat", voice: "alloy" };
+  const spoken = await client.audio.speech.create(request);
+  assert.ok(spoken instanceof Uint8Array);
+  assert.equal(Buffer.from(spoken.subarray(0, 4)).toString(), "RIFF");
+  const samples = await client.audio.speech.create({ ...request, response_format: "pcm" });
+  assert.deepEqual(samples, spoken.subarray(44));
+  await assert.rejects(client.audio.speech.create({ ...request, response_format: "mp3" }), /use wav or pcm/);
+});
+
+test("sounds are transcribed", async () => {
+  const data = await client.audio.speech.create({
+    model: "speech_model_1",
+    input: "a boat",
+    voice: "alloy",
+  });
+  const request = { model: "transcription_model_1", file: { name: "boat.wav", data } };
+  const found = await client.audio.transcriptions.create({
+    ...request,
+    response_format: "verbose_json",
+    timestamp_granularities: ["word"],
+  });
+  assert.equal(found.duration, 0.12);
+  assert.equal(found.words.map(({ word }) => word).join(" "), found.text);
+  assert.ok(found.usage.output_tokens > 0);
+  const translated = await client.audio.translations.create(request);
+  assert.equal(translated.text, found.text);
+  await assert.rejects(
+    client.audio.transcriptions.create({ ...request, response_format: "srt" }),
+    /response_format/,
+  );
+});
+
 test("embeddings are numbers, or base64 text on request", async () => {
   const request = { model: "embedding_model_1", input: ["a boat", "a lake"], dimensions: 3 };
   const { data, usage } = await client.embeddings.create(request);

@@ -212,11 +212,48 @@ def test_texts_and_parts_are_moderated(client: Client) -> None:
     assert (found.model, len(found.results)) == ("moderation_model_1", 1)
 
 
+def test_texts_are_read_aloud(client: Client) -> None:
+    spoken = client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
+    assert (type(spoken), spoken[:4], spoken[8:12]) == (bytes, b"RIFF", b"WAVE")
+    samples = client.audio.speech.create(
+        model="speech_model_1", input="a boat", voice="alloy", response_format="pcm", speed=1
+    )
+    assert samples == spoken[44:]
+    with pytest.raises(gatewright.BadRequestError, match="use wav or pcm"):
+        client.audio.speech.create(
+            model="speech_model_1", input="a boat", voice="alloy", response_format="mp3"
+        )
+
+
+def test_sounds_are_transcribed(client: Client, tmp_path: Path) -> None:
+    spoken = client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
+    found = client.audio.transcriptions.create(
+        model="transcription_model_1",
+        file=("boat.wav", spoken),
+        response_format="verbose_json",
+        timestamp_granularities=["word", "segment"],
+        temperature=0.5,
+    )
+    assert found.duration == 0.12
+    assert " ".join(word.word for word in found.words) == found.text
+    assert (found.segments[0].text, found.usage.type) == (found.text, "tokens")
+    (tmp_path / "boat.wav").write_bytes(spoken)
+    for form in (client.audio.transcriptions, client.audio.translations):
+        again = form.create(model="transcription_model_1", file=tmp_path / "boat.wav")
+        assert (again.text, "words" in again) == (found.text, False)
+    with pytest.raises(gatewright.BadRequestError, match="response_format"):
+        client.audio.transcriptions.create(
+            model="transcription_model_1", file=("boat.wav", spoken), response_format="srt"
+        )
+
+
 async def test_plain_operations_are_asynchronous(gateway: Gateway) -> None:
     async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
         ranking = await client.rerank.create(model="rerank_model_1", query="a boat", documents=["a boat"])
         assert ranking.results[0].relevance_score == 1
         assert not (await client.moderations.create(input="a boat")).results[0].flagged
+        spoken = await client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
+        assert spoken.startswith(b"RIFF")
 
 
 async def test_embeddings_are_created_asynchronously(gateway: Gateway) -> None:

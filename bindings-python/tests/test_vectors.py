@@ -111,6 +111,7 @@ METHODS: dict[str, Callable[[Client], Callable[..., Any]]] = {
     "create_embedding": lambda client: client.embeddings.create,
     "create_rerank": lambda client: client.rerank.create,
     "create_moderation": lambda client: client.moderations.create,
+    "create_speech": lambda client: client.audio.speech.create,
     "create_image": lambda client: client.images.generate,
     "create_video": lambda client: client.videos.generations.create,
     "generate_content": lambda client: client.native.generate_content,
@@ -127,9 +128,11 @@ def test_enough_limit_cases_name_a_model_of_the_catalog() -> None:
 def test_limit_vectors(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
     bodies: list[bytes] = []
 
+    kind = "audio/wav" if case["operation"] == "create_speech" else "application/json"
+
     def answer(connection: Connection) -> None:
         bodies.append(connection.body)
-        connection.answer(b"{}")
+        connection.answer(b"{}", headers=f"content-type: {kind}")
 
     client = Client(serve(answer), "key", validate=True, max_retries=0)
     # Passed as extra_body, since a case may lack what the signature requires.

@@ -94,6 +94,8 @@ pub(crate) fn protocols(model: &Model) -> Vec<&str> {
             Some("embedding") => vec!["embeddings"],
             Some("rerank") => vec!["rerank"],
             Some("moderation") => vec!["moderations"],
+            Some("speech") => vec!["speech"],
+            Some("transcription") => vec!["transcriptions", "translations"],
             Some(_) => vec!["media"],
         };
     };

@@ -73,6 +73,8 @@ fn object(preset: &Preset) -> Value {
         "moderation_models": preset.moderation_models,
         "image_models": preset.image_models,
         "video_models": preset.video_models,
+        "speech_models": preset.speech_models,
+        "transcription_models": preset.transcription_models,
         "notes": preset.notes,
         "unconfirmed": preset.unconfirmed(),
         "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),

@@ -44,6 +44,15 @@ pub struct Paths {
     /// Path of requests to moderate content.
     #[schemars(length(max = 1024))]
     pub moderations: Option<String>,
+    /// Path of requests for speech.
+    #[schemars(length(max = 1024))]
+    pub speech: Option<String>,
+    /// Path of requests for transcriptions.
+    #[schemars(length(max = 1024))]
+    pub transcriptions: Option<String>,
+    /// Path of requests for translations of sounds.
+    #[schemars(length(max = 1024))]
+    pub translations: Option<String>,
     /// Path of image requests.
     #[schemars(length(max = 1024))]
     pub images: Option<String>,
@@ -62,6 +71,9 @@ impl Paths {
             ("embeddings", &self.embeddings),
             ("rerank", &self.rerank),
             ("moderations", &self.moderations),
+            ("speech", &self.speech),
+            ("transcriptions", &self.transcriptions),
+            ("translations", &self.translations),
             ("images", &self.images),
             ("videos", &self.videos),
         ];

@@ -82,6 +82,10 @@ pub struct Preset {
     pub image_models: Vec<String>,
     /// A few of its video models.
     pub video_models: Vec<String>,
+    /// A few of its speech models.
+    pub speech_models: Vec<String>,
+    /// A few of its transcription models.
+    pub transcription_models: Vec<String>,
     /// How it differs from other servers of its protocol, and how the gateway handles that.
     pub notes: Vec<String>,
     /// Pages that document it, by the key that they cover.
@@ -140,6 +144,8 @@ impl Preset {
             moderation_models: texts("moderation_models"),
             image_models: texts("image_models"),
             video_models: texts("video_models"),
+            speech_models: texts("speech_models"),
+            transcription_models: texts("transcription_models"),
             notes: texts("notes"),
             sources: sources.collect(),
             kind: Kind::deserialize(&document["upstream"]["kind"]).expect("the upstream has a kind"),
@@ -173,6 +179,8 @@ impl Preset {
             (ModelKind::Moderation, "moderation_models", &self.moderation_models),
             (ModelKind::Image, "image_models", &self.image_models),
             (ModelKind::Video, "video_models", &self.video_models),
+            (ModelKind::Speech, "speech_models", &self.speech_models),
+            (ModelKind::Transcription, "transcription_models", &self.transcription_models),
         ]
     }
 

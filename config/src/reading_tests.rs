@@ -108,7 +108,19 @@ fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>
     let one_of = [
         &["env", "file"][..],
         &["application_default", "command", "credentials_file", "env", "file", "oauth", "sigv4", "ttl"],
-        &["answer", "count_tokens", "embeddings", "images", "moderations", "rerank", "stream", "videos"],
+        &[
+            "answer",
+            "count_tokens",
+            "embeddings",
+            "images",
+            "moderations",
+            "rerank",
+            "speech",
+            "stream",
+            "transcriptions",
+            "translations",
+            "videos",
+        ],
         &["header", "prefix", "query"],
     ];
     let is_choice = keys.is_some_and(|keys| {
@@ -328,6 +340,8 @@ fn model_kind_comes_from_the_file_or_the_catalog() {
     assert_eq!(of("m", "kind = \"embedding\""), (ModelKind::Embedding, None, media.clone()));
     assert_eq!(of("rerank_model_1", ""), (ModelKind::Rerank, limits("rerank_model_1"), media.clone()));
     assert_eq!(of("m", "kind = \"moderation\""), (ModelKind::Moderation, None, media.clone()));
+    assert_eq!(of("m", "kind = \"speech\""), (ModelKind::Speech, None, media.clone()));
+    assert_eq!(of("m", "kind = \"transcription\""), (ModelKind::Transcription, None, media.clone()));
     assert_eq!(of("m", "kind = \"image\""), (ModelKind::Image, None, media.clone()));
     let other = "kind = \"video\"\nlimits = \"video_model_4\"";
     assert_eq!(of("video_model_1", other), (ModelKind::Video, limits("video_model_4"), media));
@@ -385,6 +399,8 @@ fn invalid_options_of_models_that_are_not_text_are_reported() {
             "is of the kind messages, which does not support rankings; the kinds chat, responses, gatewright",
         ),
         ("native", "moderation_model_1", "is of the kind native, which does not support moderations"),
+        ("native", "speech_model_1", "is of the kind native, which does not support speech"),
+        ("messages", "transcription_model_1", "of the kind messages, which does not support transcriptions"),
         ("converse", "embedding_model_1", "the kinds chat, responses, native, gatewright and simulator do"),
     ] {
         let text = format!(

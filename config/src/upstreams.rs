@@ -40,7 +40,9 @@ impl Kind {
         match model {
             ModelKind::Text => true,
             ModelKind::Embedding => bindings.any(|binding| binding.serves_embeddings),
-            ModelKind::Rerank | ModelKind::Moderation => bindings.any(|binding| binding.serves_plain),
+            ModelKind::Rerank | ModelKind::Moderation | ModelKind::Speech | ModelKind::Transcription => {
+                bindings.any(|binding| binding.serves_plain)
+            }
             ModelKind::Image | ModelKind::Video => bindings.any(|binding| binding.serves_media),
         }
     }
@@ -184,6 +186,10 @@ pub enum ModelKind {
     Rerank,
     /// Verdicts about content.
     Moderation,
+    /// Speech: texts read aloud.
+    Speech,
+    /// Transcriptions of sounds.
+    Transcription,
     /// Images.
     Image,
     /// Videos.
@@ -198,6 +204,8 @@ impl ModelKind {
             Self::Embedding => "embedding",
             Self::Rerank => "rerank",
             Self::Moderation => "moderation",
+            Self::Speech => "speech",
+            Self::Transcription => "transcription",
             Self::Image => "image",
             Self::Video => "video",
         }
@@ -210,6 +218,8 @@ impl ModelKind {
             Self::Embedding => "embeddings",
             Self::Rerank => "rankings",
             Self::Moderation => "moderations",
+            Self::Speech => "speech",
+            Self::Transcription => "transcriptions",
             Self::Image => "images",
             Self::Video => "videos",
         }
@@ -221,7 +231,12 @@ impl ModelKind {
             return Some(Self::Embedding);
         }
         if let Some(model) = catalog::PLAIN_MODELS.iter().find(|model| model.id == id) {
-            return Some(if model.kind == "rerank" { Self::Rerank } else { Self::Moderation });
+            return Some(match model.kind {
+                "rerank" => Self::Rerank,
+                "moderation" => Self::Moderation,
+                "speech" => Self::Speech,
+                _ => Self::Transcription,
+            });
         }
         if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Image);

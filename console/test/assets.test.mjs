@@ -114,7 +114,9 @@ test("a session lists what a key may do, and contains no key", async () => {
     "image",
     "moderation",
     "rerank",
+    "speech",
     "text",
+    "transcription",
     "video",
   ]);
 });

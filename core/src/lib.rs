@@ -143,6 +143,8 @@ mod guides {
     struct Embeddings;
     #[doc = include_str!("../../docs/guides/rerank-and-moderation.md")]
     struct RerankAndModeration;
+    #[doc = include_str!("../../docs/guides/audio.md")]
+    struct Audio;
     #[doc = include_str!("../../docs/guides/long-work.md")]
     struct LongWork;
     #[cfg(feature = "schemars")]

@@ -20,6 +20,7 @@ const ANNOTATIONS: &[&str] = &[
     "x-accepts-type",
     "x-added",
     "x-assumed-kind",
+    "x-brackets",
     "x-built",
     "x-form",
     "x-iterable",

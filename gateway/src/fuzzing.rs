@@ -23,6 +23,7 @@ use gatewright_simulator::{Refusal, SimulatedAnswer};
 use serde_json::{Map, Value};
 
 pub use crate::server::http1::fuzzing::received_requests;
+pub use crate::wire::form::fuzzing::read_form;
 
 /// The cost of an answer.
 #[derive(Debug, Clone, Copy)]

@@ -50,6 +50,8 @@ fn protocols(route: &ModelRoute) -> Vec<&'static str> {
         ModelKind::Embedding => vec!["embeddings"],
         ModelKind::Rerank => vec!["rerank"],
         ModelKind::Moderation => vec!["moderations"],
+        ModelKind::Speech => vec!["speech"],
+        ModelKind::Transcription => vec!["transcriptions", "translations"],
         ModelKind::Image | ModelKind::Video => vec!["media"],
     }
 }
@@ -198,6 +200,8 @@ pub(crate) fn unserved(routes: &Routes, id: &str, operation: &Operation) -> ApiE
         ModelKind::Embedding => ("an embedding model", operations::CREATE_EMBEDDING),
         ModelKind::Rerank => ("a rerank model", operations::CREATE_RERANK),
         ModelKind::Moderation => ("a moderation model", operations::CREATE_MODERATION),
+        ModelKind::Speech => ("a speech model", operations::CREATE_SPEECH),
+        ModelKind::Transcription => ("a transcription model", operations::CREATE_TRANSCRIPTION),
         ModelKind::Image => ("an image model", operations::CREATE_IMAGE),
         ModelKind::Video => ("a video model", operations::CREATE_VIDEO),
     };

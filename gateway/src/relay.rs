@@ -13,6 +13,7 @@ pub(crate) mod cut;
 mod document;
 mod download;
 mod embedded;
+mod error_body;
 mod estimate;
 mod event_reader;
 mod failover;
@@ -26,6 +27,7 @@ mod pictures;
 mod plain;
 mod prepare;
 mod request_meta;
+mod sound;
 mod span_attributes;
 mod stored_response_proxy;
 mod stream;
@@ -57,6 +59,7 @@ use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
 use self::prepare::{RequestCache, UpstreamRequest};
 use self::request_meta::RequestMeta;
+use self::sound::SoundAccount;
 use self::span_attributes::RequestSpan;
 pub(crate) use self::stored_response_proxy::answer as answer_stored;
 pub(crate) use self::translate_request::DROPPED_HEADER;
@@ -154,6 +157,11 @@ fn plain_action(operation: &Operation, list: bool) -> PlainAction {
     match operation.models {
         Some(operations::ModelKind::Rerank) => PlainAction::Rerank,
         Some(operations::ModelKind::Moderation) => PlainAction::Moderate,
+        Some(operations::ModelKind::Speech) => PlainAction::Speak,
+        Some(operations::ModelKind::Transcription) if operation.id == "create_translation" => {
+            PlainAction::Translate
+        }
+        Some(operations::ModelKind::Transcription) => PlainAction::Transcribe,
         _ => PlainAction::Embed { list },
     }
 }
@@ -189,10 +197,13 @@ impl RequestContext {
             Action::Plain(PlainAction::Embed { .. }) => ModelKind::Embedding,
             Action::Plain(PlainAction::Rerank) => ModelKind::Rerank,
             Action::Plain(PlainAction::Moderate) => ModelKind::Moderation,
+            Action::Plain(PlainAction::Speak) => ModelKind::Speech,
+            Action::Plain(PlainAction::Transcribe | PlainAction::Translate) => ModelKind::Transcription,
             Action::Image => ModelKind::Image,
             _ => ModelKind::Text,
         };
-        if kind != ModelKind::Text && meta.stream {
+        let asks_for_stream = call.form.as_ref().is_some_and(|form| form.asks_for_stream);
+        if asks_for_stream || kind != ModelKind::Text && meta.stream {
             let message = format!("{} cannot be streamed; omit stream", kind.products());
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
         }
@@ -403,7 +414,14 @@ impl RequestContext {
                     charge.set_usage(usage);
                 }
                 charge.set_images(images);
-                if matches!(self.action, Action::Answer { .. } | Action::Compact) {
+                // The words of a sound are tokens; of other plain operations, only the request has some.
+                let writes = matches!(
+                    self.action,
+                    Action::Answer { .. }
+                        | Action::Compact
+                        | Action::Plain(PlainAction::Transcribe | PlainAction::Translate)
+                );
+                if writes {
                     let output = Some(estimate::of_document(&document) as u64);
                     charge.estimated(Usage { input: Some(input), output, ..Usage::default() });
                 }
@@ -420,6 +438,10 @@ impl RequestContext {
                     attempt_metrics.answered();
                 }
                 stream.respond(stream::StreamAccount::new(attempt, charge, input, attempt_metrics))
+            }
+            SuccessfulAnswer::Sound(sound) => {
+                attempt_metrics.answered();
+                sound.respond(SoundAccount { attempt, charge, attempt_metrics })
             }
         };
         if is_own {

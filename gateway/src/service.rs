@@ -96,6 +96,18 @@ impl Service for Arc<App> {
         relay::answer(self, call).await
     }
 
+    async fn create_speech(&self, call: Call) -> Response {
+        relay::answer(self, call).await
+    }
+
+    async fn create_transcription(&self, call: Call) -> Response {
+        relay::answer(self, call).await
+    }
+
+    async fn create_translation(&self, call: Call) -> Response {
+        relay::answer(self, call).await
+    }
+
     async fn create_video(&self, call: Call) -> Response {
         finish(call.operation, Box::pin(media::create_video(self, call)).await)
     }

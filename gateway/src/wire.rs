@@ -4,6 +4,8 @@ mod call;
 pub(crate) mod content_coding;
 mod error;
 pub(crate) mod event_stream;
+pub(crate) mod form;
+mod form_body;
 mod guarded_body;
 mod operator_call;
 pub(crate) mod peeked;
@@ -15,6 +17,7 @@ pub(crate) mod sse;
 pub use self::call::Call;
 pub use self::error::not_implemented;
 pub(crate) use self::error::{Abandoned, ApiError, FailureCode, SHOULD_RETRY, UpstreamError};
+pub(crate) use self::form_body::FormBody;
 #[cfg(test)]
 pub(crate) use self::guarded_body::PIECE;
 pub(crate) use self::guarded_body::{held_json, hold};

@@ -19,7 +19,7 @@ pub enum Action {
     CountTokens,
     /// Compact a conversation.
     Compact,
-    /// A plain operation: a model answers the request once, and not with a turn of a conversation.
+    /// A plain operation: a model answers the request with something else than a turn of a conversation.
     Plain(PlainAction),
     /// Generate images.
     Image,
@@ -39,6 +39,12 @@ pub enum PlainAction {
     Rerank,
     /// Judge whether content is harmful.
     Moderate,
+    /// Read a text aloud. The answer is bytes, which arrive as the server makes them.
+    Speak,
+    /// Write down what is said in a sound. The request is a form.
+    Transcribe,
+    /// The same in English, whatever the language of the sound.
+    Translate,
 }
 
 impl PlainAction {
@@ -48,6 +54,9 @@ impl PlainAction {
             Self::Embed { .. } => "/embeddings",
             Self::Rerank => "/rerank",
             Self::Moderate => "/moderations",
+            Self::Speak => "/audio/speech",
+            Self::Transcribe => "/audio/transcriptions",
+            Self::Translate => "/audio/translations",
         }
     }
 }
@@ -76,7 +85,7 @@ pub struct HttpBinding {
     pub model_list: ModelListQuery,
     /// Whether its servers also embed texts.
     pub serves_embeddings: bool,
-    /// Whether its servers also rank documents and judge content.
+    /// Whether its servers also rank documents, judge content, speak and transcribe.
     pub serves_plain: bool,
     /// Whether its servers also generate images and videos.
     pub serves_media: bool,

@@ -12,6 +12,7 @@
 //!   as written;
 //! - vectors of texts that share words point in similar directions, and documents rank by the words of the query that they have;
 //! - verdicts about content depend on a short list of words;
+//! - speech is a tone, whose pitch depends on the voice, and a transcript is a few words that depend on the bytes of the file;
 //! - it really draws images and encodes videos;
 //! - an answer never costs more than the [`Budget`] of its request.
 //!
@@ -35,9 +36,11 @@ pub mod ranking;
 mod reading;
 mod schema;
 mod seed;
+pub mod speech;
 mod text;
 pub mod tokens;
 mod tools;
+pub mod transcript;
 pub mod video;
 
 use gatewright_protocol::conversation::{Answer, Choice, Conversation, JsonPointer, Part, PartKind};

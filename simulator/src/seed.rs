@@ -7,8 +7,12 @@ pub(crate) struct Seed(u64);
 
 impl Seed {
     pub(crate) fn of(text: &str) -> Self {
-        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        Self::of_bytes(text.as_bytes())
+    }
+
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         }))
     }
 

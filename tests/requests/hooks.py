@@ -17,6 +17,9 @@ MODELS = {
     "embeddings": "embedding_model_1",
     "rerank": "rerank_model_1",
     "moderations": "moderation_model_1",
+    "speech": "speech_model_1",
+    "transcriptions": "transcription_model_1",
+    "translations": "transcription_model_1",
     "image": "image_model_2",
     "video": "video_model_3",
 }

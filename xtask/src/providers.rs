@@ -38,6 +38,8 @@ struct Provider {
     moderation_models: Vec<String>,
     image_models: Vec<String>,
     video_models: Vec<String>,
+    speech_models: Vec<String>,
+    transcription_models: Vec<String>,
     notes: Vec<String>,
     sources: BTreeMap<String, String>,
     /// Keys that no documentation page confirms.
@@ -158,6 +160,8 @@ impl Provider {
             ("moderation", &self.moderation_models),
             ("image", &self.image_models),
             ("video", &self.video_models),
+            ("speech", &self.speech_models),
+            ("transcription", &self.transcription_models),
         ];
         let others = others.into_iter().filter_map(|(kind, models)| Some((kind, models.first()?)));
         let others: Vec<_> = others.collect();

@@ -33,6 +33,10 @@ import type {
   Response,
   ResponseItemList,
   ResponseRequest,
+  SpeechRequest,
+  Transcript,
+  TranscriptionRequest,
+  TranslationRequest,
   VideoGenerationRequest,
   VideoTask,
 } from "./types";
@@ -501,6 +505,93 @@ export class ModerationsResource extends Resource {
   }
 }
 
+/** `client.audio.speech` */
+export class AudioSpeechResource extends Resource {
+  /**
+   * Create speech
+   *
+   * Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the provider makes them. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - What is sent. Required: `model`, `input`, `voice`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Uint8Array`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.speech.create({ model: "speech_model_1", input: "A boat on a lake.", voice: "alloy", response_format: "wav" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: SpeechRequest, options?: RequestOptions): ApiPromise<Uint8Array> {
+    return this.send(operations.create_speech, [], params, options);
+  }
+}
+
+/** `client.audio.transcriptions` */
+export class AudioTranscriptionsResource extends Resource {
+  /**
+   * Transcribe audio
+   *
+   * Writes down what is said in a sound. The request is a form with the file. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - What is sent. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Transcript`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.transcriptions.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: TranscriptionRequest, options?: RequestOptions): ApiPromise<Transcript> {
+    return this.send(operations.create_transcription, [], params, options);
+  }
+}
+
+/** `client.audio.translations` */
+export class AudioTranslationsResource extends Resource {
+  /**
+   * Translate audio
+   *
+   * Writes down in English what is said in a sound, whatever its language. The request is a form with the file. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - What is sent. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Transcript`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.translations.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: TranslationRequest, options?: RequestOptions): ApiPromise<Transcript> {
+    return this.send(operations.create_translation, [], params, options);
+  }
+}
+
+/** `client.audio` */
+export class AudioResource extends Resource {
+  /** The operations of `client.audio.speech`. */
+  readonly speech: AudioSpeechResource = new AudioSpeechResource(this.connection);
+
+  /** The operations of `client.audio.transcriptions`. */
+  readonly transcriptions: AudioTranscriptionsResource = new AudioTranscriptionsResource(this.connection);
+
+  /** The operations of `client.audio.translations`. */
+  readonly translations: AudioTranslationsResource = new AudioTranslationsResource(this.connection);
+}
+
 /** `client.models` */
 export class ModelsResource extends Resource {
   /**
@@ -758,6 +849,8 @@ export class ClientResources extends Resource {
   readonly rerank: RerankResource = new RerankResource(this.connection);
   /** The operations of `client.moderations`. */
   readonly moderations: ModerationsResource = new ModerationsResource(this.connection);
+  /** The operations of `client.audio`. */
+  readonly audio: AudioResource = new AudioResource(this.connection);
   /** The operations of `client.models`. */
   readonly models: ModelsResource = new ModelsResource(this.connection);
   /** The operations of `client.native`. */

@@ -8,7 +8,6 @@ from gatewright.generated.errors import ConfigurationError
 # By place and name, what other SDKs have there and this client does not.
 MISSING: dict[str, dict[str, str]] = {
     "client": {
-        "audio": "speech and transcriptions",
         "batches": "batches",
         "caches": "caches of contents",
         "chats": "chat sessions",

@@ -243,7 +243,8 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
 }
 
 fn models(models: &[Model]) -> Finding {
-    const KINDS: [&str; 6] = ["text", "embedding", "rerank", "moderation", "image", "video"];
+    const KINDS: [&str; 8] =
+        ["text", "embedding", "rerank", "moderation", "speech", "transcription", "image", "video"];
     if models.is_empty() {
         return Finding::new("models", FindingLevel::Fail, "the key may not use any")
             .advise("create a key for other models with `gatewright keys`, or configure some");

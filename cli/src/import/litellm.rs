@@ -127,12 +127,13 @@ impl LitellmImport {
         let info = deployment.take("model_info").and_then(|info| self.noted(info.section()));
         let mut info = info.unwrap_or_default();
         let makes = match info.take("mode").map(|mode| mode.text()).transpose()?.as_deref() {
-            None => made_by(called.rsplit('/').next().unwrap_or(&called))
-                .map_err(|mode| format!("{at}: {id}: by its name, a model of mode {mode}"))?,
+            None => made_by(called.rsplit('/').next().unwrap_or(&called)),
             Some("chat" | "completion" | "responses") => None,
             Some("embedding") => Some("embedding"),
             Some("rerank") => Some("rerank"),
             Some("moderation") => Some("moderation"),
+            Some("audio_speech") => Some("speech"),
+            Some("audio_transcription") => Some("transcription"),
             Some("image_generation") => Some("image"),
             Some("video_generation") => Some("video"),
             Some(mode) => return Err(format!("{at}: {id}: a model of mode {mode}")),
@@ -146,6 +147,10 @@ impl LitellmImport {
             Some("rerank") if matches!(provider.kind, "messages" | "native" | "converse") => Some("rankings"),
             Some("moderation") if matches!(provider.kind, "messages" | "native" | "converse") => {
                 Some("moderations")
+            }
+            Some("speech") if matches!(provider.kind, "messages" | "native" | "converse") => Some("speech"),
+            Some("transcription") if matches!(provider.kind, "messages" | "native" | "converse") => {
+                Some("transcriptions")
             }
             Some("image" | "video") if matches!(provider.kind, "messages" | "native" | "converse") => {
                 Some("images and videos")
@@ -493,29 +498,18 @@ fn greatest_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { greatest_divisor(other, one % other) }
 }
 
-/// What a model without a mode generates, judged by the names that its vendor gives to models. Errors: a gateway doesn't
-/// serve that.
-fn made_by(model: &str) -> Result<Option<&'static str>, &'static str> {
+/// What a model without a mode generates, judged by the names that its vendor gives to models. `None`: text.
+fn made_by(model: &str) -> Option<&'static str> {
     let begins = |names: &[&str]| names.iter().any(|name| model.starts_with(name));
-    if begins(&["dall-e", "gpt-image", "imagen"]) {
-        return Ok(Some("image"));
+    match () {
+        () if begins(&["dall-e", "gpt-image", "imagen"]) => Some("image"),
+        () if model.contains("embed") => Some("embedding"),
+        () if model.contains("rerank") => Some("rerank"),
+        () if begins(&["omni-moderation", "text-moderation", "mistral-moderation"]) => Some("moderation"),
+        () if begins(&["tts-"]) || model.ends_with("-tts") => Some("speech"),
+        () if begins(&["whisper"]) || model.ends_with("-transcribe") => Some("transcription"),
+        () => None,
     }
-    if model.contains("embed") {
-        return Ok(Some("embedding"));
-    }
-    if model.contains("rerank") {
-        return Ok(Some("rerank"));
-    }
-    if begins(&["omni-moderation", "text-moderation", "mistral-moderation"]) {
-        return Ok(Some("moderation"));
-    }
-    if begins(&["tts-"]) || model.ends_with("-tts") {
-        return Err("audio_speech");
-    }
-    if begins(&["whisper"]) || model.ends_with("-transcribe") {
-        return Err("audio_transcription");
-    }
-    Ok(None)
 }
 
 fn same_place(one: &ImportedTarget, other: &ImportedTarget) -> bool {

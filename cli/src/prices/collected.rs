@@ -82,7 +82,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Records a model of a kind that gateways don't serve, such as a model of speech.
+    /// Records a model that is not paid by token, or of a kind that gateways don't serve.
     pub(super) fn not_served(&mut self, provider: ListedProvider<'_>) {
         if !self.names_of(provider).is_empty() {
             self.not_served += 1;

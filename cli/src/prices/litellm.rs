@@ -12,7 +12,8 @@ use super::source::{Entries, members};
 /// Entries that are not models.
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
-/// The modes of models that are paid by token; others generate images or videos, or are of kinds that a gateway doesn't serve.
+/// The modes of models that are paid by token; others generate images or videos, are paid by character or second, or are of kinds that
+/// a gateway doesn't serve.
 const TOKEN_MODES: [&str; 6] = ["chat", "completion", "embedding", "moderation", "rerank", "responses"];
 
 /// Providers by their name in the list, with our names.

@@ -63,6 +63,15 @@ model_list:
   - model_name: judge
     litellm_params: {model: openai/judge}
     model_info: {mode: moderation}
+  - model_name: speaker
+    litellm_params: {model: openai/gpt-4o-mini-tts}
+    model_info: {mode: audio_speech}
+  - model_name: speaker-elsewhere
+    litellm_params: {model: gemini/speaker}
+    model_info: {mode: audio_speech}
+  - model_name: listener
+    litellm_params: {model: groq/whisper-large-v3}
+    model_info: {mode: audio_transcription}
   - model_name: azure-gpt
     litellm_params: {model: azure/gpt, api_base: "https://a.example", api_key: os.environ/A}
   - model_name: "*"

@@ -185,7 +185,7 @@ fn initial_file_for_providers_has_their_upstreams_and_models() {
     {
         assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
     }
-    assert!(written(&["config", "check", file]).contains("is valid: 2 upstreams, 8 models"), "{text}");
+    assert!(written(&["config", "check", file]).contains("is valid: 2 upstreams, 13 models"), "{text}");
 
     let openai = ["config", "init", "--force", file, "--provider", "openai", "--known-models"];
     let output = run(&openai);

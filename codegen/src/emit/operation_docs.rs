@@ -74,6 +74,15 @@ pub(crate) fn errors_of(api: &Api, operation: &Operation, name: impl Fn(&ErrorKi
     texts.collect::<Vec<_>>().join(", ")
 }
 
+/// Length of the file in the example of a form, in bytes. Its content is zeros, so that the example needs no file.
+pub(crate) const EXAMPLE_FILE_BYTES: &str = "16_000";
+
+/// Whether a member of the body of a form is a file.
+pub(crate) fn is_file(api: &Api, operation: &Operation, wire: &str) -> bool {
+    operation.is_form
+        && api.request_fields(operation).iter().any(|field| field.name == wire && field.ty.is_file())
+}
+
 /// Whether the specification has a value for each required argument of an operation: one of its own, or that of an
 /// earlier call.
 pub(crate) fn has_example(api: &Api, operation: &Operation) -> bool {

@@ -9,7 +9,7 @@ use super::{Input, file};
 use crate::model::{File, Operation};
 use crate::names;
 
-/// The calls. Streams aren't among them: progenitor knows one form of an operation.
+/// The calls. Streams aren't among them, since progenitor knows one form of an operation, nor are forms, which it sends as JSON.
 pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let (api, signatures) = (input.api, &input.progenitor()?.signatures);
     let mut code =
@@ -18,7 +18,8 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
          use gatewright::types;\n\nuse super::client;\nuse crate::Arguments;\n"
             .to_owned();
     let mut list = String::new();
-    for operation in api.operations.iter().filter(|operation| operation.response.is_some()) {
+    let compared = |operation: &&Operation| operation.response.is_some() && !operation.is_form;
+    for operation in api.operations.iter().filter(compared) {
         let signature = signatures.get(&operation.id).context("progenitor has every operation")?;
         call(&mut code, operation, signature);
         let mut example = operation.example.clone();

@@ -325,7 +325,7 @@ fn invalid_attribute_values_are_reported() {
         (
             &format!("{line}/x-models"),
             json!("sound"),
-            "x-models must be one of text, embedding, rerank, moderation, image, video; correct it",
+            "x-models must be one of text, embedding, rerank, moderation, speech, transcription, image, video; correct it",
         ),
         (
             "/components/schemas/Note/x-accepts-type",

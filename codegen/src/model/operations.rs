@@ -254,6 +254,8 @@ spec_enum! {
         Embedding = "embedding",
         Rerank = "rerank",
         Moderation = "moderation",
+        Speech = "speech",
+        Transcription = "transcription",
         Image = "image",
         Video = "video",
     }

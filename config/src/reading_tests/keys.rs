@@ -273,6 +273,7 @@ fn envelope_overrides_paths_and_body_members() {
         ("kind = \"native\"\npaths = { answer = \"/a\" }", "paths: the key stream is missing"),
         ("kind = \"messages\"\npaths = { images = \"/a\" }", "supports neither images nor videos"),
         ("kind = \"native\"\npaths = { rerank = \"/a\" }", "supports neither rankings nor moderations"),
+        ("kind = \"native\"\npaths = { speech = \"/a\" }", "supports neither speech nor transcriptions"),
         ("kind = \"messages\"\npaths = { embeddings = \"/a\" }", "this kind does not support embeddings"),
         (
             "kind = \"chat\"\nset_body = { model = \"a\" }",

@@ -79,7 +79,9 @@ impl ConfigResolver<'_> {
 
 /// Why a path is useless for this kind of upstream.
 fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
-    let is_text = !matches!(key, "embeddings" | "rerank" | "moderations" | "images" | "videos");
+    const AUDIO: [&str; 3] = ["speech", "transcriptions", "translations"];
+    let is_audio = AUDIO.contains(&key);
+    let is_text = !is_audio && !matches!(key, "embeddings" | "rerank" | "moderations" | "images" | "videos");
     match kind {
         Kind::Simulator => Some("the simulator is part of the gateway and has no paths"),
         Kind::Gatewright => Some("another gateway always has the paths of the protocols"),
@@ -93,6 +95,9 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
         }
         Kind::Messages | Kind::Native | Kind::Converse if matches!(key, "rerank" | "moderations") => {
             Some("this kind supports neither rankings nor moderations")
+        }
+        Kind::Messages | Kind::Native | Kind::Converse if is_audio => {
+            Some("this kind supports neither speech nor transcriptions")
         }
         Kind::Messages | Kind::Native | Kind::Converse if !is_text && key != "embeddings" => {
             Some("this kind supports neither images nor videos")

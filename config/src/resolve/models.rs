@@ -133,7 +133,11 @@ impl ConfigResolver<'_> {
         let of_kind = |kind: ModelKind| -> Vec<&str> {
             match kind {
                 ModelKind::Embedding => catalog::EMBEDDING_MODELS.iter().map(|model| model.id).collect(),
-                ModelKind::Text | ModelKind::Rerank | ModelKind::Moderation => Vec::new(),
+                ModelKind::Text
+                | ModelKind::Rerank
+                | ModelKind::Moderation
+                | ModelKind::Speech
+                | ModelKind::Transcription => Vec::new(),
                 ModelKind::Image => catalog::IMAGE_MODELS.iter().map(|model| model.id).collect(),
                 ModelKind::Video => catalog::VIDEO_MODELS.iter().map(|model| model.id).collect(),
             }

@@ -53,6 +53,8 @@ export function Models() {
             ["embedding", "embedding"],
             ["rerank", "rerank"],
             ["moderation", "moderation"],
+            ["speech", "speech"],
+            ["transcription", "transcription"],
             ["image", "image"],
             ["video", "video"],
           ]}

@@ -114,6 +114,27 @@ impl<'de> Deserialize<'de> for FilePart {
     }
 }
 
+/// As the specification describes it.
+#[cfg(test)]
+impl schemars::JsonSchema for FilePart {
+    fn is_referenceable() -> bool {
+        false
+    }
+
+    fn schema_name() -> String {
+        "FilePart".to_owned()
+    }
+
+    fn json_schema(_: &mut schemars::r#gen::SchemaGenerator) -> schemars::schema::Schema {
+        schemars::schema::SchemaObject {
+            instance_type: Some(schemars::schema::InstanceType::String.into()),
+            format: Some("binary".to_owned()),
+            ..schemars::schema::SchemaObject::default()
+        }
+        .into()
+    }
+}
+
 /// What a member holds that is a file, or several.
 #[cfg(feature = "client")]
 pub trait FileParts {

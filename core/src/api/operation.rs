@@ -88,10 +88,10 @@ impl Operation {
 /// A member of a body that is sent as `multipart/form-data`.
 ///
 /// ```
-/// use gatewright::operations::{ALL, FormMember};
+/// use gatewright::operations::CREATE_TRANSCRIPTION;
 ///
-/// let is_file = |member: &FormMember| member.is_file;
-/// assert!(ALL.iter().filter(|operation| operation.form.iter().any(is_file)).all(|operation| operation.has_body));
+/// let files: Vec<_> = CREATE_TRANSCRIPTION.form.iter().filter(|member| member.is_file).collect();
+/// assert_eq!(files[0].name, "file");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormMember {
@@ -226,7 +226,7 @@ pub enum Protocol {
     Messages,
     /// Native generate-content.
     Native,
-    /// Operations whose answers are read once: embeddings, rankings, moderations.
+    /// Operations with a model whose answers are no turns of a conversation: embeddings, rankings, moderations, speech, transcriptions.
     Plain,
     /// Images and videos.
     Media,
@@ -251,6 +251,10 @@ pub enum ModelKind {
     Rerank,
     /// Models that decide whether content is harmful.
     Moderation,
+    /// Models that read texts aloud.
+    Speech,
+    /// Models that write down what is said.
+    Transcription,
     /// Models that produce images.
     Image,
     /// Models that produce videos.

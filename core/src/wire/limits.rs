@@ -26,7 +26,7 @@ pub use self::calls::unmatched_calls;
 pub(crate) use self::catalog::is_catalogued;
 pub use self::catalog::wrong_endpoint;
 pub use self::mapping::canonical;
-pub use self::query::{check_headers, check_query, parameter};
+pub use self::query::{check_headers, check_query, field, parameter};
 pub use self::webhook_url::check_webhook_url;
 pub(crate) use self::webhook_url::may_be_public;
 pub use self::words::brief;

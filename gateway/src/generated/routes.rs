@@ -11,6 +11,24 @@ use crate::wire::{Call, Response, Route, Segment, not_implemented};
 /// The most specific first.
 pub(crate) static ROUTES: &[Route] = &[
     Route {
+        operation: &operations::CREATE_SPEECH,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("audio"), Segment::Literal("speech"),
+        ],
+    },
+    Route {
+        operation: &operations::CREATE_TRANSCRIPTION,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("audio"), Segment::Literal("transcriptions"),
+        ],
+    },
+    Route {
+        operation: &operations::CREATE_TRANSLATION,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("audio"), Segment::Literal("translations"),
+        ],
+    },
+    Route {
         operation: &operations::CREATE_CHAT_COMPLETION,
         segments: &[
             Segment::Literal("v1"), Segment::Literal("chat"), Segment::Literal("completions"),
@@ -205,6 +223,21 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// Create speech: `POST /v1/audio/speech`. Ours: not in the source specification.
+    fn create_speech(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Transcribe audio: `POST /v1/audio/transcriptions`. Ours: not in the source specification.
+    fn create_transcription(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Translate audio: `POST /v1/audio/translations`. Ours: not in the source specification.
+    fn create_translation(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -270,6 +303,9 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "create_embedding" => service.create_embedding(call).await,
         "create_rerank" => service.create_rerank(call).await,
         "create_moderation" => service.create_moderation(call).await,
+        "create_speech" => service.create_speech(call).await,
+        "create_transcription" => service.create_transcription(call).await,
+        "create_translation" => service.create_translation(call).await,
         "list_models" => service.list_models(call).await,
         "retrieve_model" => service.retrieve_model(call).await,
         "generate_content" => service.generate_content(call).await,

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::{Protocol, Usage};
-use gatewright_protocol::{Action, ResponseContext};
+use gatewright_protocol::{Action, PlainAction, ResponseContext};
 use http::{HeaderMap, HeaderName, header};
-use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value;
 
 use super::conversation_state::ResponseRecorder;
@@ -18,10 +17,11 @@ use super::event_reader::StreamFormat;
 use super::failure::AttemptFailure;
 use super::passthrough_stream::{EventProcessor, PassthroughStream};
 use super::prepare::UpstreamRequest;
+use super::sound::Sound;
 use super::stream::Stream;
 use super::translate_request::AnswerTranslation;
 use super::translate_stream::StreamTranslation;
-use super::{LONG_BODY, RequestContext, document, pictures, plain, translate_request};
+use super::{LONG_BODY, RequestContext, document, error_body, pictures, plain, translate_request};
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{NoAnswer, Request};
@@ -29,11 +29,6 @@ use crate::wire::Presence;
 use crate::wire::content_coding::{self, Unlabelled};
 use crate::wire::peeked::{PeekError, peek};
 use gatewright_protocol::inspect::StreamInspector;
-
-/// Maximum size of an error body, in bytes.
-const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// Maximum time to read an error body.
-const ERROR_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A successful answer.
 pub(super) enum SuccessfulAnswer {
@@ -46,6 +41,7 @@ pub(super) enum SuccessfulAnswer {
         share: Reservation,
     },
     Stream(Box<Stream>),
+    Sound(Box<Sound>),
 }
 
 /// Sends the request to the upstream of an attempt. `trace`: headers that continue the trace.
@@ -63,6 +59,7 @@ pub(super) async fn ask(
         action: request_context.action,
         model: &destination.model,
         body: upstream_request.body.clone(),
+        form: request_context.call.form.as_ref().map(|form| &form.media_type),
         client: &request_context.call.headers,
         relayed: upstream_request.context.is_none(),
         id: &request_context.call.request_id,
@@ -70,6 +67,10 @@ pub(super) async fn ask(
     };
     let answer = endpoint.send(request, attempt.key()).await;
     let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;
+    if request_context.action == Action::Plain(PlainAction::Speak) {
+        // Boxed: this is rare, and shouldn't grow the future of every request.
+        return Box::pin(sound(request_context, protocol, attempt, &head.headers, body)).await;
+    }
     let media_type = text(&head.headers, &header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
     let streams = request_context.action == Action::Answer { stream: true };
     let (format, body) = if let Some(format) = StreamFormat::of(&media_type) {
@@ -109,7 +110,7 @@ where
         let body = without_codings(&head.headers, body, redactor)?;
         return Ok((head, body));
     }
-    let body = error_body(readable(&head.headers, body)).await;
+    let body = error_body::read(readable(&head.headers, body)).await;
     Err(AttemptFailure::of_answer(protocol, head.status.as_u16(), &head.headers, &body, redactor))
 }
 
@@ -159,19 +160,6 @@ fn begins_like_events(bytes: &[u8]) -> Option<bool> {
 /// A header value as text; empty if the header is missing.
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-/// The body of an error response, up to the limits.
-pub(super) async fn error_body<B>(body: B) -> Bytes
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<axum::BoxError>,
-{
-    let reading = Limited::new(body, MAX_ERROR_BYTES).collect();
-    match tokio::time::timeout(ERROR_TIMEOUT, reading).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        _ => Bytes::new(),
-    }
 }
 
 /// Turns a successful response into an answer for the client. `format`: of its events, if it is a stream.
@@ -248,6 +236,23 @@ pub(super) async fn passed(
         stream.begin().await?;
     }
     Ok(SuccessfulAnswer::Stream(Box::new(stream)))
+}
+
+/// Turns a successful response with a sound into an answer for the client. `protocol`: the upstream's.
+pub(super) async fn sound(
+    request_context: &RequestContext,
+    protocol: Protocol,
+    attempt: &UpstreamAttempt,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<SuccessfulAnswer, AttemptFailure> {
+    let provider = &attempt.destination.provider;
+    // As for the streams of the embedded provider.
+    let presence =
+        if provider.is_simulator() { Presence::default() } else { request_context.call.presence.clone() };
+    let share = request_context.app.share_of(&request_context.call.caller);
+    let sound = Sound::begin(headers, body, protocol, &provider.endpoint, presence, share).await?;
+    Ok(SuccessfulAnswer::Sound(Box::new(sound)))
 }
 
 /// Events for a client that requested a stream, made from the JSON document that the upstream returned.

@@ -3,10 +3,13 @@
 mod embeddings;
 mod images;
 mod plain;
+mod speech;
+mod transcripts;
 mod turn;
 
 use std::sync::Arc;
 
+use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::{Action, PlainAction};
 use gatewright_simulator::budget::Budget;
 use http::{HeaderName, header};
@@ -59,6 +62,10 @@ async fn answered(
                 PlainAction::Embed { .. } => embeddings::create(&call, budget),
                 PlainAction::Rerank => plain::rerank(&call, &model, budget),
                 PlainAction::Moderate => plain::moderate(&call, &model, budget),
+                PlainAction::Speak => speech::create(&call, &model, budget),
+                PlainAction::Transcribe | PlainAction::Translate => {
+                    transcripts::create(&call, &model, budget)
+                }
             };
             request_context.app.resources.blocking_pool.work(create).await?
         }
@@ -75,6 +82,11 @@ async fn answered(
     if let Some(ignored) = head.headers.remove(DROPPED_HEADER) {
         upstream_request.dropped = Some(ignored);
     }
+    if request_context.action == Action::Plain(PlainAction::Speak) {
+        let protocol = upstream_request.protocol;
+        let sound = attempt::sound(request_context, protocol, attempt, &head.headers, body);
+        return sound.await.map_err(AttemptFailure::into_error);
+    }
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let media_type = media_type.and_then(|value| std::str::from_utf8(value).ok());
     let format = media_type.and_then(StreamFormat::of);
@@ -89,7 +101,11 @@ fn call_of(request_context: &RequestContext, upstream_request: &UpstreamRequest,
         return Arc::clone(&request_context.call);
     }
     let mut call = Call::clone(&request_context.call);
-    call.body = upstream_request.body.clone();
+    call.body = match &call.form {
+        // It reads the members and, of the form, only the file.
+        Some(_) => request_context.meta.named(Protocol::Chat, model),
+        None => upstream_request.body.clone(),
+    };
     for (_, value) in call.path.iter_mut().filter(|(name, _)| name == "model") {
         model.clone_into(value);
     }
@@ -117,6 +133,7 @@ mod tests {
             ("/v1/embeddings", json!({ "model": "embedding_model_1", "input": "Say hi" })),
             ("/v1/rerank", json!({ "model": "rerank_model_1", "query": "hi", "documents": ["Say hi"] })),
             ("/v1/moderations", json!({ "input": "Say hi" })),
+            ("/v1/audio/speech", json!({ "model": "speech_model_1", "input": "Say hi", "voice": "a" })),
             ("/v1/messages", json!({ "model": "model-sol", "messages": say_hi, "max_tokens": 99 })),
         ] {
             let request = Request::post(path)

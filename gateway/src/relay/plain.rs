@@ -1,11 +1,12 @@
 //! Plain operations: a request with a model goes to an upstream with its name for the model, and the answer is read once. What the
 //! client wants of an answer is an [`AnswerForm`], of which each operation has one. An answer that is as the client wants it passes
-//! through with the client's name for the model. Others are completed: only the list of results is written anew, and what is missing
-//! around it is added.
+//! through with the client's name for the model. Other lists ([`ListForm`]) are completed: only the list of results is written anew, and
+//! what is missing around it is added.
 
 pub(super) mod embeddings;
 mod moderations;
 mod rankings;
+mod transcripts;
 
 use std::fmt::{Debug, Write as _};
 use std::ops::Range;
@@ -23,6 +24,7 @@ use serde_json::value::RawValue;
 use self::embeddings::EmbeddingForm;
 use self::moderations::ModerationForm;
 use self::rankings::RankingForm;
+use self::transcripts::TranscriptForm;
 use super::document::MAX_BYTES;
 use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
@@ -32,6 +34,24 @@ const SUCCEEDED: u16 = 200;
 
 /// What a client wants of the answer to a plain operation.
 pub(super) trait AnswerForm: Debug + Send + Sync {
+    /// The document for the client, and its usage if the upstream reports it. `text`: the answer, which is `document`. `share`: takes the
+    /// memory of the document. Errors: what is wrong with the answer.
+    fn passed(
+        &self,
+        answered: &Answered<'_>,
+        document: &Bytes,
+        text: &str,
+        share: &mut Reservation,
+    ) -> Passed;
+
+    /// Whether every answer states the tokens of the request.
+    fn states_usage(&self) -> bool {
+        true
+    }
+}
+
+/// An answer that is a list of results.
+pub(super) trait ListForm: AnswerForm {
     /// What servers call the list of results. The first name is the clients'.
     fn names(&self) -> &'static [&'static str];
 
@@ -52,17 +72,6 @@ pub(super) trait AnswerForm: Debug + Send + Sync {
 
     /// A member that every answer has.
     fn head(&self) -> AnswerHead;
-
-    /// Whether every answer states the tokens of the request.
-    fn states_usage(&self) -> bool {
-        true
-    }
-
-    /// The whole answer, if the upstream's protocol has a form of its own. Errors: what is wrong with it.
-    fn translated(&self, answered: &Answered<'_>, text: &str, share: &mut Reservation) -> Option<Passed> {
-        _ = (answered, text, share);
-        None
-    }
 }
 
 /// A member that every answer has.
@@ -76,13 +85,16 @@ pub(super) enum AnswerHead {
 /// The document for the client, and its usage if the upstream reports it.
 pub(super) type Passed = Result<(Bytes, Option<Usage>), Unusable>;
 
-/// What the client wants of the answer to a valid request. `body`: its text.
-pub(super) fn form_of(action: PlainAction, request: &Value, body: &Bytes) -> Arc<dyn AnswerForm> {
-    match action {
+/// What the client wants of the answer to a valid request. `None`: the answer is bytes, which pass as they are. `body`: its text.
+pub(super) fn form_of(action: PlainAction, request: &Value, body: &Bytes) -> Option<Arc<dyn AnswerForm>> {
+    let form: Arc<dyn AnswerForm> = match action {
         PlainAction::Embed { .. } => Arc::new(EmbeddingForm::of(request)),
         PlainAction::Rerank => Arc::new(RankingForm::of(request, body)),
         PlainAction::Moderate => Arc::new(ModerationForm::of(request)),
-    }
+        PlainAction::Transcribe | PlainAction::Translate => Arc::new(TranscriptForm),
+        PlainAction::Speak => return None,
+    };
+    Some(form)
 }
 
 /// How to pass on an answer.
@@ -148,8 +160,7 @@ impl Answered<'_> {
         let taken = share.bytes();
         let text =
             std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
-        let translated = self.form.translated(self, text, share);
-        let passed = translated.unwrap_or_else(|| self.relayed(document, text, share));
+        let passed = self.form.passed(self, document, text, share);
         let (passed, usage) = passed.map_err(|unusable| {
             let why = match unusable {
                 Unusable::Broken(why) => why,
@@ -170,9 +181,8 @@ impl Answered<'_> {
         Ok((passed, usage))
     }
 
-    /// The answer of an upstream of the client's form.
-    fn relayed(&self, document: &Bytes, text: &str, share: &mut Reservation) -> Passed {
-        let form = self.form;
+    /// The list of an upstream of the client's form.
+    fn relayed(&self, form: &dyn ListForm, document: &Bytes, text: &str, share: &mut Reservation) -> Passed {
         let names = form.names();
         let mut lists = vec![None; names.len()];
         let (mut usage, mut meta, mut model, mut object, mut id) = (None, None, None, None, None);
@@ -335,7 +345,7 @@ pub(super) mod tests {
     pub(super) fn fits(form: &dyn AnswerForm, document: &str, room: usize) -> bool {
         let answered = Answered { from: Protocol::Chat, form, model: "mine", input: 9, id: "r1" };
         let mut share = MemoryBudget::new(room).share();
-        let passed = answered.relayed(&document.to_owned().into(), document, &mut share);
+        let passed = form.passed(&answered, &document.to_owned().into(), document, &mut share);
         !matches!(passed, Err(Unusable::NoRoom(_)))
     }
 

@@ -40,9 +40,9 @@ pub(super) struct RequestCache {
     pub(super) rewritten: Option<RequestMeta>,
     /// Records a relayed answer.
     pub(super) recorder: Option<ResponseRecorder>,
-    /// Whether a request for images keeps to the limits of the model.
-    pub(super) pictures_checked: bool,
-    /// What the request of a plain operation wants, once it is known to keep to the limits of the model.
+    /// Whether a request for images, or of a plain operation, is known to keep to the limits of the model.
+    pub(super) is_checked: bool,
+    /// What the request of a plain operation wants of the answer, if that is read.
     pub(super) form: Option<Arc<dyn AnswerForm>>,
 }
 
@@ -196,11 +196,11 @@ impl RequestContext {
         cache: &mut RequestCache,
         model: &str,
     ) -> Result<UpstreamRequest, ApiError> {
-        if !cache.pictures_checked {
+        if !cache.is_checked {
             let limits = self.route.model.limits.clone();
             let check = move |call: &Call| call.checked_body_of(limits.as_deref(), Rules::default());
             self.unless_long(check).await?;
-            cache.pictures_checked = true;
+            cache.is_checked = true;
         }
         let body = self.meta.named(Protocol::Chat, model);
         Ok(UpstreamRequest::new(Protocol::Chat, charged(&self.app, &self.call, body, &self.meta.body)?))
@@ -216,7 +216,7 @@ impl RequestContext {
     ) -> Result<UpstreamRequest, ApiError> {
         let codec = protocol.embeddings().filter(|_| matches!(action, PlainAction::Embed { .. }));
         let mut written = None;
-        if cache.form.is_none() || codec.is_some() {
+        if !cache.is_checked || codec.is_some() {
             let (limits, model) = (self.route.model.limits.clone(), Arc::clone(model));
             let body = self.meta.body.clone();
             let check = move |call: &Call| {
@@ -227,16 +227,20 @@ impl RequestContext {
                 Ok((plain::form_of(action, &request, &body), written))
             };
             let (form, encoded) = self.unless_long(check).await?;
-            (cache.form, written) = (Some(form), encoded);
+            (cache.form, written, cache.is_checked) = (form, encoded, true);
         }
         let (body, dropped) = match written {
             Some(written) => (
                 written.body.to_string().into(),
                 reported(&written.dropped, is_strict(&self.call, &self.route))?,
             ),
-            None => (self.meta.named(Protocol::Chat, model), None),
+            None => match &self.call.form {
+                Some(form) => (form.named(model), None),
+                None => (self.meta.named(Protocol::Chat, model), None),
+            },
         };
-        let body = charged(&self.app, &self.call, body, &self.meta.body)?;
+        let source = self.call.form.as_ref().map_or(&self.meta.body, |form| &form.bytes);
+        let body = charged(&self.app, &self.call, body, source)?;
         Ok(UpstreamRequest { dropped, form: cache.form.clone(), ..UpstreamRequest::new(protocol, body) })
     }
 

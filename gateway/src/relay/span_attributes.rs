@@ -79,7 +79,11 @@ impl Drop for RequestSpan<'_> {
             }
         }
         let parameters = Parameters::of(body, *protocol);
-        let output = if route.model.kind == ModelKind::Image { Some("image") } else { parameters.output() };
+        let output = match route.model.kind {
+            ModelKind::Image => Some("image"),
+            ModelKind::Speech => Some("speech"),
+            _ => parameters.output(),
+        };
         if let Some(output) = output {
             set("gen_ai.output.type", output.into());
         }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::attempt;
 use super::document::{self, Patience};
+use super::error_body;
 use super::failure::{AttemptFailure, UPSTREAM_HEADER};
 use crate::app::App;
 use crate::bounds::memory_budget::Reservation;
@@ -140,7 +141,7 @@ async fn read(
     let (head, body) =
         answer.map_err(|why| client_error(AttemptFailure::no_answer(&why, redactor)))?.into_parts();
     if !head.status.is_success() {
-        let body = attempt::error_body(attempt::readable(&head.headers, body)).await;
+        let body = error_body::read(attempt::readable(&head.headers, body)).await;
         return Err(match head.status.as_u16() {
             404 | 405 | 410 | 501 => ProxyFailure::Unknown,
             status => client_error(AttemptFailure::of_answer(

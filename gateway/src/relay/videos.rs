@@ -186,6 +186,7 @@ impl VideoRequest {
             action: Action::Video,
             model: &attempt.destination.model,
             body,
+            form: None,
             client: &self.call.headers,
             relayed: true,
             id: &self.call.request_id,

@@ -60,7 +60,7 @@ pub(super) async fn answer(
     let parameters = parameters.into_iter().map(decode).collect::<Result<_, ApiError>>()?;
     // Clients that want the defaults send no body and no content type.
     let body = if operation.has_body && !http_body::Body::is_end_stream(body) {
-        read_body(&app.config, app.resources.memory.share(), &head.headers, body).await?
+        read_body(&app.config, app.resources.memory.share(), &head.headers, false, body).await?
     } else {
         Bytes::new()
     };

@@ -22,6 +22,10 @@ const REST: Duration = Duration::from_millis(200);
 /// Maximum size of that rest, in bytes.
 const MAX_REST: u64 = 256 * 1024;
 
+/// The media types of bodies.
+const JSON: &str = "application/json";
+const FORM: &str = "multipart/form-data";
+
 /// Why a body has not been read.
 enum Unread<E> {
     /// It can't be read, or is too large.
@@ -33,20 +37,22 @@ enum Unread<E> {
 /// Reads the whole body, and leaves nothing of it. `share`: an empty reservation; it grows as the body arrives, and the body keeps it
 /// until it is dropped.
 ///
-/// Errors: the content type is not JSON, its content coding is not known or broken, the body is too large, too slow or
-/// incomplete, or the memory budget is exhausted.
+/// Errors: the content type is neither JSON nor, if `is_form`, that of a form, its content coding is not known or broken, the
+/// body is too large, too slow or incomplete, or the memory budget is exhausted.
 pub(super) async fn read_body(
     config: &Config,
     mut share: Reservation,
     headers: &HeaderMap,
+    is_form: bool,
     body: &mut Body,
 ) -> Result<Bytes, ApiError> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = text(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
-    if !media_type.eq_ignore_ascii_case("application/json") {
-        let message = format!("the content-type must be application/json, not {media_type:?}");
+    let expected = if is_form { FORM } else { JSON };
+    if !media_type.eq_ignore_ascii_case(expected) {
+        let message = format!("the content-type must be {expected}, not {media_type:?}");
         return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
-            .header(header::ACCEPT, HeaderValue::from_static("application/json")));
+            .header(header::ACCEPT, HeaderValue::from_static(expected)));
     }
     let codings = content_coding::codings(headers).map_err(|_| {
         let message = "the content-encoding of the body is not supported; send it uncompressed, or with gzip, deflate, br or \
@@ -106,7 +112,8 @@ pub(super) async fn read_body(
     }
 }
 
-fn no_room(why: ReservationError) -> ApiError {
+/// The error of a request for which there is no memory.
+pub(super) fn no_room(why: ReservationError) -> ApiError {
     AttemptFailure::no_room(why, &Redactor::default()).into_error()
 }
 

@@ -217,6 +217,8 @@ fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
         ModelKind::Embedding => ("embedding", vec!["embeddings"], embedding_limits(limits)),
         ModelKind::Rerank => ("rerank", vec!["rerank"], Value::Null),
         ModelKind::Moderation => ("moderation", vec!["moderations"], Value::Null),
+        ModelKind::Speech => ("speech", vec!["speech"], Value::Null),
+        ModelKind::Transcription => ("transcription", vec!["transcriptions", "translations"], Value::Null),
         ModelKind::Image => ("image", vec!["images"], image_limits(limits)),
         ModelKind::Video => ("video", vec!["videos"], video_limits(limits)),
     };
@@ -297,7 +299,7 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
         Principal::Admin => app.resources.memory.share(),
         Principal::Client(caller) => app.share_of(caller),
     };
-    let bytes = read_body(&app.config, share.sibling(), &head.headers, body).await?;
+    let bytes = read_body(&app.config, share.sibling(), &head.headers, false, body).await?;
     let render_request: RenderRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
         ApiError::new(code, format!("the body is invalid: {error}"))

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 use self::fault_injection::{FaultInjection, without_faults};
-use super::body::{discard_rest, read_body};
+use super::body::{discard_rest, no_room, read_body};
 use super::client::Client;
 #[cfg(feature = "console")]
 use super::console;
@@ -41,7 +41,10 @@ use crate::storage::{
     GeneratedFiles, IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, Replays, RunningRequest,
 };
 use crate::usage::{Caller, InFlight};
-use crate::wire::{Abandoned, ApiError, Call, Response, hold};
+use crate::wire::{Abandoned, ApiError, Call, FormBody, Response, hold};
+
+/// Longer forms are read on the blocking pool, in bytes.
+const LONG_FORM: usize = 64 * 1024;
 
 /// Answers a request in every case, even after a panic.
 pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
@@ -234,10 +237,18 @@ async fn respond(
     // Read the request.
     let path = decode_parameters(&parameters)?;
     check_parameters(operation, &query, &head.headers)?;
+    let is_form = !operation.form.is_empty();
     let body = if operation.has_body {
-        read_body(&app.config, app.share_of(&caller), &head.headers, body).await?
+        read_body(&app.config, app.share_of(&caller), &head.headers, is_form, body).await?
     } else {
         Bytes::new()
+    };
+    let (body, form) = if is_form {
+        // Boxed, because few requests are forms, so the others need no space for this.
+        let (body, form) = Box::pin(read_form(app, &caller, operation, &head.headers, body)).await?;
+        (body, Some(Arc::new(form)))
+    } else {
+        (body, None)
     };
     state.body = body.clone();
     if state.shown.is_some() {
@@ -249,6 +260,7 @@ async fn respond(
         query,
         headers: head.headers,
         body,
+        form,
         caller,
         request_id: request_id.to_owned(),
         presence: client.presence,
@@ -328,6 +340,7 @@ async fn find_replay(replays: &Arc<Replays>, call: &Call) -> Result<ReplayDecisi
         path: &call.path,
         query: &call.query,
         body: &call.body,
+        form: call.form.as_ref().map(|form| &form.bytes[..]),
     };
     // Boxed, because few requests have a key, so the others need no space for this.
     Box::pin(replays.begin(&call.headers, request)).await
@@ -336,7 +349,32 @@ async fn find_replay(replays: &Arc<Replays>, call: &Call) -> Result<ReplayDecisi
 /// Whether a fault has not failed the request yet.
 fn is_new(failed_once: &FailedOnce, call: &Call) -> bool {
     let request = (call.operation.id, call.caller.id(), call.path.as_slice(), call.query.as_slice());
-    failed_once.is_new(request, &call.body)
+    failed_once.is_new(request, call.sent())
+}
+
+/// Reads a form, and its members as JSON.
+async fn read_form(
+    app: &App,
+    caller: &Caller,
+    operation: &'static Operation,
+    headers: &HeaderMap,
+    sent: Bytes,
+) -> Result<(Bytes, FormBody), ApiError> {
+    let mut media_types = headers.get_all(header::CONTENT_TYPE).iter();
+    let media_type = media_types.next().cloned().unwrap_or(HeaderValue::from_static(""));
+    if media_types.next().is_some() {
+        let message = "the request has two content-types; send one";
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message));
+    }
+    let (mut share, is_long) = (app.share_of(caller), sent.len() > LONG_FORM);
+    let read = move || {
+        let (form, members) = FormBody::read(operation, media_type, sent)?;
+        let body = Bytes::from(members.to_string());
+        share.hold(body.len()).map_err(no_room)?;
+        Ok((share.attach(body), form))
+    };
+    // Searching a long body takes milliseconds, which would delay other requests.
+    if is_long { app.resources.blocking_pool.work(move |_| read()).await } else { read() }
 }
 
 /// Runs the operation, or repeats its response.

@@ -84,7 +84,10 @@ pub(crate) struct IdempotentRequest<'r> {
     pub(crate) caller: &'r Arc<str>,
     pub(crate) path: &'r [(String, String)],
     pub(crate) query: &'r [(String, String)],
+    /// As JSON.
     pub(crate) body: &'r [u8],
+    /// The form that the body was sent as, if it was one.
+    pub(crate) form: Option<&'r [u8]>,
 }
 
 /// How to handle a request.
@@ -233,7 +236,7 @@ impl Replays {
     }
 
     fn keyed(&self, key: &str, request: IdempotentRequest<'_>) -> KeyedRequest {
-        let IdempotentRequest { operation, caller, path, query, body } = request;
+        let IdempotentRequest { operation, caller, path, query, body, form } = request;
         // No part contains a space, so the keys of two callers never collide.
         let slot = hmac::sign(&self.digests, format!("{} {caller} {key}", operation.id).as_bytes());
         let slot = slot.as_ref().iter().fold(String::new(), |mut digits, byte| {
@@ -243,6 +246,7 @@ impl Replays {
         let mut digest = hmac::Context::with_key(&self.digests);
         digest.update(format!("{path:?}\n{query:?}\n").as_bytes());
         digest.update(body);
+        digest.update(form.unwrap_or_default());
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(digest.sign().as_ref());
         KeyedRequest { slot, operation: operation.id, owner: Arc::clone(caller), fingerprint }

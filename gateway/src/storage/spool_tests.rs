@@ -127,6 +127,7 @@ impl Gateway {
             path: &[],
             query: &[],
             body: b"{}",
+            form: None,
         };
         self.replays.begin(&headers, request).await.unwrap_or_else(|_| panic!("{key} is refused"))
     }

@@ -74,6 +74,9 @@ impl RequestEnvelope {
             Action::Plain(PlainAction::Embed { .. }) => self.paths.embeddings.as_ref(),
             Action::Plain(PlainAction::Rerank) => self.paths.rerank.as_ref(),
             Action::Plain(PlainAction::Moderate) => self.paths.moderations.as_ref(),
+            Action::Plain(PlainAction::Speak) => self.paths.speech.as_ref(),
+            Action::Plain(PlainAction::Transcribe) => self.paths.transcriptions.as_ref(),
+            Action::Plain(PlainAction::Translate) => self.paths.translations.as_ref(),
             Action::Image => images.as_ref(),
             Action::Video => videos.as_ref(),
         };

@@ -81,6 +81,9 @@ fn operations(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str
         (Protocol::Chat, Action::Plain(PlainAction::Embed { list: true }), "/embeddings"),
         (Protocol::Chat, Action::Plain(PlainAction::Rerank), "/rerank"),
         (Protocol::Chat, Action::Plain(PlainAction::Moderate), "/moderations"),
+        (Protocol::Chat, Action::Plain(PlainAction::Speak), "/audio/speech"),
+        (Protocol::Chat, Action::Plain(PlainAction::Transcribe), "/audio/transcriptions"),
+        (Protocol::Chat, Action::Plain(PlainAction::Translate), "/audio/translations"),
         (Protocol::Chat, Action::Image, "/images/generations"),
         (Protocol::Chat, Action::Video, "/videos"),
     ];
@@ -151,8 +154,17 @@ async fn requests_to_each_preset_use_its_paths_and_key() {
 
         for (protocol, action, end) in operations(preset.name, upstream.kind) {
             let (model, body, id) = ("m", Bytes::from_static(b"{}"), "req_1");
-            let request =
-                Request { protocol, action, model, body, client: &client, relayed: true, id, trace: None };
+            let request = Request {
+                protocol,
+                action,
+                model,
+                body,
+                form: None,
+                client: &client,
+                relayed: true,
+                id,
+                trace: None,
+            };
             assert_eq!(endpoint.send(request, key).await.expect(preset.name).status(), 200);
             expected.push(format!("POST {} HTTP/1.1", target(path, end, query)));
         }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use gatewright_config::{Kind, Paths, UpstreamConfig};
 use gatewright_protocol::conversation::Protocol;
-use gatewright_protocol::{Action, ModelListQuery};
+use gatewright_protocol::{Action, ModelListQuery, PlainAction};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use percent_encoding::utf8_percent_encode;
 
@@ -50,6 +50,8 @@ pub(crate) struct Request<'a> {
     /// The upstream's name for the model.
     pub(crate) model: &'a str,
     pub(crate) body: Bytes,
+    /// The media type of the body, if it is a form. `None`: it is JSON.
+    pub(crate) form: Option<&'a HeaderValue>,
     /// The client's headers; those on the allow list are passed on.
     pub(crate) client: &'a HeaderMap,
     /// Whether the client also speaks this protocol.
@@ -67,7 +69,11 @@ impl Request<'_> {
         key: Option<usize>,
     ) -> Result<http::Request<Bytes>, String> {
         let client = self.relayed.then_some(self.client);
-        let body = endpoint.envelope.body(self.action, self.body.clone(), client)?;
+        let body = match self.form {
+            // Servers that have the model in the path accept it in a form, too.
+            Some(_) => self.body.clone(),
+            None => endpoint.envelope.body(self.action, self.body.clone(), client)?,
+        };
         let mut request = http::Request::new(body);
         *request.method_mut() = Method::POST;
         let key = endpoint.keys.get(key);
@@ -96,9 +102,12 @@ impl Request<'_> {
         if let Some(name) = binding.beta_header.filter(|_| self.relayed && !endpoint.envelope.betas_in_body) {
             pass(self.client, headers, &HeaderName::from_static(name));
         }
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let media_type = self.form.cloned().unwrap_or(HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_TYPE, media_type);
         let accepted = match self.action {
             Action::Answer { stream: true } => binding.stream.media_type,
+            // Errors are JSON, sounds of any type.
+            Action::Plain(PlainAction::Speak) => "*/*",
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
@@ -290,10 +299,8 @@ fn pass(client: &HeaderMap, headers: &mut HeaderMap, name: &HeaderName) {
 
 #[cfg(test)]
 mod tests {
-    use gatewright::ApiKey;
-    use gatewright_protocol::PlainAction;
-
     use super::*;
+    use gatewright::ApiKey;
 
     fn endpoint(kind: Kind) -> Endpoint {
         let mut upstream = UpstreamConfig::new("one", kind, "http://127.0.0.1:1/base/");
@@ -305,9 +312,19 @@ mod tests {
     fn built(kind: Kind, protocol: Protocol, action: Action, client: &HeaderMap) -> http::Request<Bytes> {
         let endpoint = endpoint(kind);
         let body = Bytes::from_static(b"{}");
-        Request { protocol, action, model: "a/b?c", body, client, relayed: true, id: "req_1", trace: None }
-            .build(&endpoint, Some(1))
-            .expect("a request")
+        Request {
+            protocol,
+            action,
+            model: "a/b?c",
+            body,
+            form: None,
+            client,
+            relayed: true,
+            id: "req_1",
+            trace: None,
+        }
+        .build(&endpoint, Some(1))
+        .expect("a request")
     }
 
     #[test]
@@ -405,6 +422,7 @@ mod tests {
                 action,
                 model,
                 body,
+                form: None,
                 client: &client,
                 relayed: true,
                 id: "req_1",

@@ -11,6 +11,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::error::ApiError;
+use super::form_body::FormBody;
 use super::presence::Presence;
 use crate::usage::{Caller, Consumed};
 
@@ -28,8 +29,10 @@ pub struct Call {
     pub query: Vec<(String, String)>,
     /// Request headers, without those that carry a key.
     pub headers: HeaderMap,
-    /// The whole body; empty if the operation has none.
+    /// The whole body; empty if the operation has none. Of a form, its members as JSON, with the names of its files.
     pub body: Bytes,
+    /// The form itself, if the body is one.
+    pub(crate) form: Option<Arc<FormBody>>,
     /// The key that the request was made with.
     pub(crate) caller: Caller,
     /// The id sent back as `x-request-id`.
@@ -50,6 +53,11 @@ impl Call {
     /// The value of a path parameter; empty only if the route table names no such parameter.
     pub fn path(&self, name: &str) -> &str {
         self.path.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// The body as it was sent.
+    pub(crate) fn sent(&self) -> &Bytes {
+        self.form.as_ref().map_or(&self.body, |form| &form.bytes)
     }
 
     /// The first value of a query parameter.

@@ -237,6 +237,7 @@ async fn counting_compaction_plain_and_image_requests_are_cancelled() {
     let picture = json!({"model": "mine", "prompt": "a lighthouse"});
     let texts = json!({"model": "mine", "input": ["a lighthouse"]});
     let documents = json!({"model": "mine", "query": "a lighthouse", "documents": ["a lighthouse"]});
+    let speech = json!({"model": "mine", "input": "a lighthouse", "voice": "alloy"});
     let (count_messages, count_native) = ("/v1/messages/count_tokens", "/v1beta/models/mine:countTokens");
     let (shorten, draw, embed) = ("/v1/responses/compact", "/v1/images/generations", "/v1/embeddings");
     let requests = [
@@ -250,6 +251,7 @@ async fn counting_compaction_plain_and_image_requests_are_cancelled() {
         (embed, &texts, Kind::Native, ModelKind::Embedding),
         ("/v1/rerank", &documents, Kind::Chat, ModelKind::Rerank),
         ("/v1/moderations", &texts, Kind::Gatewright, ModelKind::Moderation),
+        ("/v1/audio/speech", &speech, Kind::Chat, ModelKind::Speech),
         (draw, &picture, Kind::Chat, ModelKind::Image),
         (draw, &picture, Kind::Gatewright, ModelKind::Image),
     ];

@@ -44,6 +44,7 @@ fn path_of(operation: &str) -> &'static str {
         "create_embedding" => "/v1/embeddings",
         "create_rerank" => "/v1/rerank",
         "create_moderation" => "/v1/moderations",
+        "create_speech" => "/v1/audio/speech",
         "create_image" => "/v1/images/generations",
         other => panic!("no path for {other}"),
     }

@@ -61,6 +61,13 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             files.push(uncommented(std::fs::read(starting)?));
             files
         }
+        "form" => {
+            let head = "multipart/form-data; boundary=b\n";
+            let model = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n";
+            let file = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav\r\n\r\nRIFF\r\n";
+            let forms = [format!("{head}{model}{file}--b--\r\n"), format!("{head}{file}{model}--b--")];
+            forms.into_iter().map(String::into_bytes).collect()
+        }
         "videos" => {
             let public = r#"{"id":"v","status":"completed","seconds":"8","size":"1280x720","error":null}"#;
             let specified = r#"{"id":"v","status":"completed","output":{"url":"https://a.example/v.mp4",

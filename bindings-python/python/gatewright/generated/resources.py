@@ -685,6 +685,197 @@ class Moderations:
         return self._client._call("create_moderation", parameters, body, options)
 
 
+class AudioSpeech:
+    """client.audio.speech."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        model,
+        input,
+        voice,
+        instructions=NOT_GIVEN,
+        response_format=NOT_GIVEN,
+        speed=NOT_GIVEN,
+        stream_format=NOT_GIVEN,
+        **options,
+    ):
+        """Create speech.
+
+        Reads a text aloud. The response is the sound in the requested format; its bytes arrive as
+        the provider makes them. An addition of this gateway.
+
+        Args:
+            model: A speech model id; see the catalog. At least 1 character.
+            input: The text to read aloud, up to 4,096 characters. 1 to 4096 characters.
+            voice: Name of the voice; each provider has its own. At least 1 character.
+            instructions: How to speak; not every model supports it.
+            response_format: Format of the sound. Default: that of the provider, usually mp3; the simulator
+                makes wav, and no formats but wav and pcm.
+            speed: How fast; 1 is the usual speed of the voice. 0.25 to 4.
+            stream_format: The response is always bytes, which arrive as they are made; the events of `sse`
+                are not supported.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.audio.speech.create(
+        ...     model="speech_model_1",
+        ...     input="A boat on a lake.",
+        ...     voice="alloy",
+        ...     response_format="wav",
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "input": input,
+            "voice": voice,
+            "instructions": instructions,
+            "response_format": response_format,
+            "speed": speed,
+            "stream_format": stream_format,
+        }
+        return self._client._call("create_speech", parameters, body, options)
+
+
+class AudioTranscriptions:
+    """client.audio.transcriptions."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        file,
+        model,
+        language=NOT_GIVEN,
+        prompt=NOT_GIVEN,
+        response_format=NOT_GIVEN,
+        temperature=NOT_GIVEN,
+        timestamp_granularities=NOT_GIVEN,
+        **options,
+    ):
+        """Transcribe audio.
+
+        Writes down what is said in a sound. The request is a form with the file. An addition of
+        this gateway.
+
+        Args:
+            file: The sound, in a format that the provider knows by the name of the file, such as wav or
+                mp3.
+            model: A transcription model id; see the catalog. At least 1 character.
+            language: Language of the sound, in ISO 639-1; without it, the model recognizes it.
+            prompt: Text before the sound, for the style and the spelling of names.
+            response_format: How much the transcript has; not every model supports each. The formats that
+                are no JSON (text, srt, vtt) are not supported.
+            temperature: How random the words are. 0 to 1.
+            timestamp_granularities: What has times in verbose_json; not every model supports it.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.audio.transcriptions.create(
+        ...     file=("boat.wav", bytes(16_000)),
+        ...     model="transcription_model_1",
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "file": file,
+            "model": model,
+            "language": language,
+            "prompt": prompt,
+            "response_format": response_format,
+            "temperature": temperature,
+            "timestamp_granularities": timestamp_granularities,
+        }
+        return self._client._call("create_transcription", parameters, body, options)
+
+
+class AudioTranslations:
+    """client.audio.translations."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        file,
+        model,
+        prompt=NOT_GIVEN,
+        response_format=NOT_GIVEN,
+        temperature=NOT_GIVEN,
+        **options,
+    ):
+        """Translate audio.
+
+        Writes down in English what is said in a sound, whatever its language. The request is a form
+        with the file. An addition of this gateway.
+
+        Args:
+            file: The sound, in a format that the provider knows by the name of the file, such as wav or
+                mp3.
+            model: A transcription model id; see the catalog. At least 1 character.
+            prompt: Text before the sound, in English, for the style and the spelling of names.
+            response_format: How much the transcript has; not every model supports each. The formats that
+                are no JSON (text, srt, vtt) are not supported.
+            temperature: How random the words are. 0 to 1.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.audio.translations.create(
+        ...     file=("boat.wav", bytes(16_000)),
+        ...     model="transcription_model_1",
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "file": file,
+            "model": model,
+            "prompt": prompt,
+            "response_format": response_format,
+            "temperature": temperature,
+        }
+        return self._client._call("create_translation", parameters, body, options)
+
+
+class Audio:
+    """client.audio."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    @property
+    def speech(self):
+        """client.audio.speech."""
+        return AudioSpeech(self._client)
+
+    @property
+    def transcriptions(self):
+        """client.audio.transcriptions."""
+        return AudioTranscriptions(self._client)
+
+    @property
+    def translations(self):
+        """client.audio.translations."""
+        return AudioTranslations(self._client)
+
+
 class Models:
     """client.models."""
 
@@ -1125,6 +1316,11 @@ class Resources:
     def moderations(self):
         """client.moderations."""
         return Moderations(self)
+
+    @property
+    def audio(self):
+        """client.audio."""
+        return Audio(self)
 
     @property
     def models(self):
@@ -1774,6 +1970,180 @@ class AsyncModerations:
         return await self._client._call("create_moderation", parameters, body, options)
 
 
+class AsyncAudioSpeech:
+    """client.audio.speech."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        model,
+        input,
+        voice,
+        instructions=NOT_GIVEN,
+        response_format=NOT_GIVEN,
+        speed=NOT_GIVEN,
+        stream_format=NOT_GIVEN,
+        **options,
+    ):
+        """Create speech.
+
+        Reads a text aloud. The response is the sound in the requested format; its bytes arrive as
+        the provider makes them. An addition of this gateway.
+
+        Args:
+            model: A speech model id; see the catalog. At least 1 character.
+            input: The text to read aloud, up to 4,096 characters. 1 to 4096 characters.
+            voice: Name of the voice; each provider has its own. At least 1 character.
+            instructions: How to speak; not every model supports it.
+            response_format: Format of the sound. Default: that of the provider, usually mp3; the simulator
+                makes wav, and no formats but wav and pcm.
+            speed: How fast; 1 is the usual speed of the voice. 0.25 to 4.
+            stream_format: The response is always bytes, which arrive as they are made; the events of `sse`
+                are not supported.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "input": input,
+            "voice": voice,
+            "instructions": instructions,
+            "response_format": response_format,
+            "speed": speed,
+            "stream_format": stream_format,
+        }
+        return await self._client._call("create_speech", parameters, body, options)
+
+
+class AsyncAudioTranscriptions:
+    """client.audio.transcriptions."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        file,
+        model,
+        language=NOT_GIVEN,
+        prompt=NOT_GIVEN,
+        response_format=NOT_GIVEN,
+        temperature=NOT_GIVEN,
+        timestamp_granularities=NOT_GIVEN,
+        **options,
+    ):
+        """Transcribe audio.
+
+        Writes down what is said in a sound. The request is a form with the file. An addition of
+        this gateway.
+
+        Args:
+            file: The sound, in a format that the provider knows by the name of the file, such as wav or
+                mp3.
+            model: A transcription model id; see the catalog. At least 1 character.
+            language: Language of the sound, in ISO 639-1; without it, the model recognizes it.
+            prompt: Text before the sound, for the style and the spelling of names.
+            response_format: How much the transcript has; not every model supports each. The formats that
+                are no JSON (text, srt, vtt) are not supported.
+            temperature: How random the words are. 0 to 1.
+            timestamp_granularities: What has times in verbose_json; not every model supports it.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "file": file,
+            "model": model,
+            "language": language,
+            "prompt": prompt,
+            "response_format": response_format,
+            "temperature": temperature,
+            "timestamp_granularities": timestamp_granularities,
+        }
+        return await self._client._call("create_transcription", parameters, body, options)
+
+
+class AsyncAudioTranslations:
+    """client.audio.translations."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        file,
+        model,
+        prompt=NOT_GIVEN,
+        response_format=NOT_GIVEN,
+        temperature=NOT_GIVEN,
+        **options,
+    ):
+        """Translate audio.
+
+        Writes down in English what is said in a sound, whatever its language. The request is a form
+        with the file. An addition of this gateway.
+
+        Args:
+            file: The sound, in a format that the provider knows by the name of the file, such as wav or
+                mp3.
+            model: A transcription model id; see the catalog. At least 1 character.
+            prompt: Text before the sound, in English, for the style and the spelling of names.
+            response_format: How much the transcript has; not every model supports each. The formats that
+                are no JSON (text, srt, vtt) are not supported.
+            temperature: How random the words are. 0 to 1.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "file": file,
+            "model": model,
+            "prompt": prompt,
+            "response_format": response_format,
+            "temperature": temperature,
+        }
+        return await self._client._call("create_translation", parameters, body, options)
+
+
+class AsyncAudio:
+    """client.audio."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    @property
+    def speech(self):
+        """client.audio.speech."""
+        return AsyncAudioSpeech(self._client)
+
+    @property
+    def transcriptions(self):
+        """client.audio.transcriptions."""
+        return AsyncAudioTranscriptions(self._client)
+
+    @property
+    def translations(self):
+        """client.audio.translations."""
+        return AsyncAudioTranslations(self._client)
+
+
 class AsyncModels:
     """client.models."""
 
@@ -2175,6 +2545,11 @@ class AsyncResources:
     def moderations(self):
         """client.moderations."""
         return AsyncModerations(self)
+
+    @property
+    def audio(self):
+        """client.audio."""
+        return AsyncAudio(self)
 
     @property
     def models(self):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
 from gatewright._engine import NotGiven, Record
+from gatewright._file_argument import FileArgument
 from gatewright._options import CallOptions
 from gatewright.generated import types
 from gatewright.generated.streams import (
@@ -391,6 +392,69 @@ class Moderations:
         **options: Unpack[CallOptions],
     ) -> types.ModerationResponse: ...
 
+class AudioSpeech:
+    """client.audio.speech."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def create(
+        self,
+        *,
+        model: str,
+        input: str,
+        voice: str,
+        instructions: str | None | NotGiven = ...,
+        response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
+        speed: float | None | NotGiven = ...,
+        stream_format: Literal["audio"] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.bytes: ...
+
+class AudioTranscriptions:
+    """client.audio.transcriptions."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json"] | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript: ...
+
+class AudioTranslations:
+    """client.audio.translations."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json"] | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript: ...
+
+class Audio:
+    """client.audio."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    @property
+    def speech(self) -> AudioSpeech:
+        """client.audio.speech."""
+    @property
+    def transcriptions(self) -> AudioTranscriptions:
+        """client.audio.transcriptions."""
+    @property
+    def translations(self) -> AudioTranslations:
+        """client.audio.translations."""
+
 class Models:
     """client.models."""
     _client: Any
@@ -530,6 +594,9 @@ class Resources:
     @property
     def moderations(self) -> Moderations:
         """client.moderations."""
+    @property
+    def audio(self) -> Audio:
+        """client.audio."""
     @property
     def models(self) -> Models:
         """client.models."""
@@ -916,6 +983,69 @@ class AsyncModerations:
         **options: Unpack[CallOptions],
     ) -> types.ModerationResponse: ...
 
+class AsyncAudioSpeech:
+    """client.audio.speech."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def create(
+        self,
+        *,
+        model: str,
+        input: str,
+        voice: str,
+        instructions: str | None | NotGiven = ...,
+        response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
+        speed: float | None | NotGiven = ...,
+        stream_format: Literal["audio"] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.bytes: ...
+
+class AsyncAudioTranscriptions:
+    """client.audio.transcriptions."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json"] | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript: ...
+
+class AsyncAudioTranslations:
+    """client.audio.translations."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json"] | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript: ...
+
+class AsyncAudio:
+    """client.audio."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    @property
+    def speech(self) -> AsyncAudioSpeech:
+        """client.audio.speech."""
+    @property
+    def transcriptions(self) -> AsyncAudioTranscriptions:
+        """client.audio.transcriptions."""
+    @property
+    def translations(self) -> AsyncAudioTranslations:
+        """client.audio.translations."""
+
 class AsyncModels:
     """client.models."""
     _client: Any
@@ -1055,6 +1185,9 @@ class AsyncResources:
     @property
     def moderations(self) -> AsyncModerations:
         """client.moderations."""
+    @property
+    def audio(self) -> AsyncAudio:
+        """client.audio."""
     @property
     def models(self) -> AsyncModels:
         """client.models."""

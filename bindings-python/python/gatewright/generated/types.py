@@ -136,6 +136,10 @@ _RECORDS = frozenset(
         "TextFormat",
         "TokenLogprob",
         "TopLogprob",
+        "Transcript",
+        "TranscriptSegment",
+        "TranscriptUsage",
+        "TranscriptWord",
         "VideoError",
         "VideoOutput",
         "VideoTask",
@@ -239,9 +243,12 @@ _DICTS = frozenset(
         "ResponseRequest",
         "ResponseTextOptionsParam",
         "ResponseWebSearchToolParam",
+        "SpeechRequest",
         "TextFormatParam",
         "TokenLogprobParam",
         "TopLogprobParam",
+        "TranscriptionRequest",
+        "TranslationRequest",
         "VideoGenerationRequest",
     }
 )

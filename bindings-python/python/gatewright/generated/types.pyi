@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from gatewright._engine import Record
+from gatewright._file_argument import FileArgument
 from typing_extensions import Required, TypeAlias, TypedDict
 
 __all__ = [
@@ -262,6 +263,7 @@ __all__ = [
     "ResponseUsage",
     "ResponseWebSearchTool",
     "ResponseWebSearchToolParam",
+    "SpeechRequest",
     "StandardError",
     "StandardErrorBody",
     "TextFormat",
@@ -270,6 +272,12 @@ __all__ = [
     "TokenLogprobParam",
     "TopLogprob",
     "TopLogprobParam",
+    "Transcript",
+    "TranscriptSegment",
+    "TranscriptUsage",
+    "TranscriptWord",
+    "TranscriptionRequest",
+    "TranslationRequest",
     "VideoError",
     "VideoGenerationRequest",
     "VideoOutput",
@@ -2781,13 +2789,13 @@ class Model(Record):
         """The provider family."""
     @property
     def kind(self) -> str | None:
-        """What the model makes: text, embedding, rerank, moderation, image or video. Not every server
-        reports it.
+        """What the model makes: text, embedding, rerank, moderation, speech, transcription, image or
+        video. Not every server reports it.
         """
     @property
     def protocols(self) -> list[str] | None:
         """The protocols that serve it, out of chat, responses, messages, native, embeddings, rerank,
-        moderations and media. Not every server reports them.
+        moderations, speech, transcriptions, translations and media. Not every server reports them.
         """
 
 class GenerateContentRequest(TypedDict, total=False):
@@ -3324,6 +3332,133 @@ class ModerationResult(Record):
         """Which kinds of input each category was judged by, out of text and image. Not every provider
         says it.
         """
+
+class SpeechRequest(TypedDict, total=False):
+    """Speech request. Ours: not in the source specification."""
+    model: Required[str]
+    """A speech model id; see the catalog. At least 1 character."""
+    input: Required[str]
+    """The text to read aloud, up to 4,096 characters. 1 to 4096 characters."""
+    voice: Required[str]
+    """Name of the voice; each provider has its own. At least 1 character."""
+    instructions: str | None
+    """How to speak; not every model supports it."""
+    response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None
+    """Format of the sound. Default: that of the provider, usually mp3; the simulator makes wav, and no
+    formats but wav and pcm.
+    """
+    speed: float | None
+    """How fast; 1 is the usual speed of the voice. 0.25 to 4."""
+    stream_format: Literal["audio"] | None
+    """The response is always bytes, which arrive as they are made; the events of `sse` are not
+    supported.
+    """
+
+class TranscriptionRequest(TypedDict, total=False):
+    """Transcription request, as a form. Ours: not in the source specification."""
+    file: Required[FileArgument]
+    """The sound, in a format that the provider knows by the name of the file, such as wav or mp3."""
+    model: Required[str]
+    """A transcription model id; see the catalog. At least 1 character."""
+    language: str | None
+    """Language of the sound, in ISO 639-1; without it, the model recognizes it."""
+    prompt: str | None
+    """Text before the sound, for the style and the spelling of names."""
+    response_format: Literal["json", "verbose_json", "diarized_json"] | None
+    """How much the transcript has; not every model supports each. The formats that are no JSON (text,
+    srt, vtt) are not supported.
+    """
+    temperature: float | None
+    """How random the words are. 0 to 1."""
+    timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None
+    """What has times in verbose_json; not every model supports it."""
+
+class TranslationRequest(TypedDict, total=False):
+    """Translation request, as a form. Ours: not in the source specification."""
+    file: Required[FileArgument]
+    """The sound, in a format that the provider knows by the name of the file, such as wav or mp3."""
+    model: Required[str]
+    """A transcription model id; see the catalog. At least 1 character."""
+    prompt: str | None
+    """Text before the sound, in English, for the style and the spelling of names."""
+    response_format: Literal["json", "verbose_json"] | None
+    """How much the transcript has; not every model supports each. The formats that are no JSON (text,
+    srt, vtt) are not supported.
+    """
+    temperature: float | None
+    """How random the words are. 0 to 1."""
+
+class Transcript(Record):
+    """What is said in a sound. Providers add members of their own. Ours: not in the source
+    specification.
+    """
+    @property
+    def text(self) -> str:
+        """The whole text."""
+    @property
+    def language(self) -> str | None:
+        """Language of the sound; in verbose_json."""
+    @property
+    def duration(self) -> float | None:
+        """Length of the sound in seconds; in verbose_json and diarized_json."""
+    @property
+    def segments(self) -> list[TranscriptSegment] | None:
+        """The parts of the text with their times; in verbose_json and diarized_json."""
+    @property
+    def words(self) -> list[TranscriptWord] | None:
+        """The words with their times; in verbose_json, if timestamp_granularities has word."""
+    @property
+    def usage(self) -> TranscriptUsage | None:
+        """What the request consumed: tokens, or seconds of the sound. Not every provider states it."""
+
+class TranscriptSegment(Record):
+    """A part of a transcript. Providers add members of their own. Ours: not in the source
+    specification.
+    """
+    @property
+    def start(self) -> float:
+        """Where it begins, in seconds."""
+    @property
+    def end(self) -> float:
+        """Where it ends, in seconds."""
+    @property
+    def text(self) -> str:
+        """Its text."""
+    @property
+    def speaker(self) -> str | None:
+        """Who says it; in diarized_json."""
+
+class TranscriptWord(Record):
+    """A word of a transcript. Ours: not in the source specification."""
+    @property
+    def word(self) -> str:
+        """The word."""
+    @property
+    def start(self) -> float:
+        """Where it begins, in seconds."""
+    @property
+    def end(self) -> float:
+        """Where it ends, in seconds."""
+
+class TranscriptUsage(Record):
+    """What the request consumed: tokens, or seconds of the sound. Not every provider states it. Ours:
+    not in the source specification.
+    """
+    @property
+    def type(self) -> Literal["tokens", "duration"] | str | None:
+        """What is counted."""
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens of the sound and the prompt. At least 0."""
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens of the text. At least 0."""
+    @property
+    def total_tokens(self) -> int | None:
+        """All tokens. At least 0."""
+    @property
+    def seconds(self) -> float | None:
+        """Length of the sound in seconds."""
 
 class VideoGenerationRequest(TypedDict, total=False):
     """Video generation request. Source: section 2.6 of the specification."""

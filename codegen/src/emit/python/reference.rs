@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::resources::{
-    ArgumentLocation, MethodArgument as Own, arguments, signature, spelled_path, value_expression,
+    ArgumentLocation, MethodArgument as Own, argument_expression, arguments, signature, spelled_path,
 };
 use super::streams::{self, ClientVariant};
 use super::{Direction, PythonTypes, member};
-use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example};
+use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example, is_file};
 use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the blocking client.
@@ -75,7 +75,10 @@ fn example(api: &Api, operation: &Operation) -> String {
 fn call(api: &Api, operation: &Operation) -> String {
     let value = |argument: &Own<'_>| match &operation.prerequisite {
         Some(earlier) if earlier.argument == argument.wire => Some(format!("earlier.{}", earlier.member)),
-        _ => operation.example.get(argument.wire).map(value_expression),
+        _ => {
+            let value = operation.example.get(argument.wire);
+            value.map(|value| argument_expression(value, is_file(api, operation, argument.wire)))
+        }
     };
     let given: Vec<String> = arguments(api, operation)
         .iter()

@@ -10,6 +10,7 @@ use super::{
     Direction, PythonTypes, argument, described, docstring, facts, file_import, member, sent_field_doc,
     wrapped,
 };
+use crate::emit::signature::EXAMPLE_FILE_BYTES;
 use crate::emit::{origin, own_origin};
 use crate::model::{Api, Location, NonJsonBody, Operation, Parameter, Resource, Type};
 use crate::names::pascal;
@@ -243,7 +244,10 @@ fn example(operation: &Operation, arguments: &[MethodArgument<'_>]) -> String {
     let mut given = Vec::new();
     for argument in arguments {
         match operation.example.get(argument.wire) {
-            Some(value) => given.push(format!("{}={}", argument.name, value_expression(value))),
+            Some(value) => {
+                let value = argument_expression(value, argument.ty.is_file());
+                given.push(format!("{}={value}", argument.name));
+            }
             None if argument.required => return String::new(),
             None => {}
         }
@@ -256,8 +260,14 @@ fn example(operation: &Operation, arguments: &[MethodArgument<'_>]) -> String {
     format!("\n>>> answer = {call}(\n{lines}... )\n")
 }
 
+/// The value of an argument as a Python expression; of a file, the value is its name.
+pub(super) fn argument_expression(value: &Value, is_file: bool) -> String {
+    let value = value_expression(value);
+    if is_file { format!("({value}, bytes({EXAMPLE_FILE_BYTES}))") } else { value }
+}
+
 /// A JSON value as a Python expression.
-pub(super) fn value_expression(value: &Value) -> String {
+fn value_expression(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),

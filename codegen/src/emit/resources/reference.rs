@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::super::rust::{Signature, Signatures};
-use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example};
+use crate::emit::operation_docs::{
+    ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, has_example,
+};
 use crate::model::{Api, Location, NonJsonBody, Operation, Type};
 use crate::names;
+use crate::vocabulary::FILE_PART;
 
 /// An operation of the client.
 pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation) -> OperationDocs {
@@ -104,15 +107,15 @@ pub(super) fn example(
     let mut out = String::new();
     if let Some(earlier) = &operation.prerequisite {
         let first = api.operation(&earlier.operation);
-        let (body, call) = call(signatures, first, &first.id, &names::rust(&first.name));
+        let (body, call) = call(api, signatures, first, &first.id, &names::rust(&first.name));
         _ = writeln!(out, "{body}let earlier = {call}.await?;");
     }
     let whole = names::rust(&operation.name);
     let (body, call) = match streaming {
         Some(method) if operation.response.is_some() => {
-            call(signatures, operation, &format!("{}_stream", operation.id), method)
+            call(api, signatures, operation, &format!("{}_stream", operation.id), method)
         }
-        _ => call(signatures, operation, &operation.id, &whole),
+        _ => call(api, signatures, operation, &operation.id, &whole),
     };
     out += &body;
     if streaming.is_some() {
@@ -125,7 +128,13 @@ pub(super) fn example(
 }
 
 /// The statement that makes the body, if there is one, and the call. generated: the name of its signature.
-fn call(signatures: &Signatures, operation: &Operation, generated: &str, method: &str) -> (String, String) {
+fn call(
+    api: &Api,
+    signatures: &Signatures,
+    operation: &Operation,
+    generated: &str,
+    method: &str,
+) -> (String, String) {
     let mut members = operation.example.clone();
     let mut arguments = Vec::new();
     for (name, ty) in &signatures[generated].parameters {
@@ -144,9 +153,28 @@ fn call(signatures: &Signatures, operation: &Operation, generated: &str, method:
         });
     }
     let mut body = String::new();
-    if operation.request.is_some() {
+    if operation.is_form {
+        body = form(api, operation);
+    } else if operation.request.is_some() {
         let json = serde_json::to_string_pretty(&Value::Object(members)).expect("JSON can be written");
         body = format!("let body = serde_json::from_value(serde_json::json!({json}))?;\n");
     }
     (body, format!("{}.{method}({})", place(operation), arguments.join(", ")))
+}
+
+/// The statement that makes the body of a form, of the required members of its example: JSON has no files.
+fn form(api: &Api, operation: &Operation) -> String {
+    let crate_name = api.home.rust_runtime_crate();
+    let required = api.request_fields(operation).iter().filter(|field| field.required);
+    let values = required.map(|field| {
+        let value = &operation.example[&field.name];
+        if field.ty.is_file() {
+            format!("{crate_name}::{FILE_PART}::new({value}, vec![0_u8; {EXAMPLE_FILE_BYTES}])")
+        } else {
+            value.to_string()
+        }
+    });
+    let values = values.collect::<Vec<_>>().join(", ");
+    let name = operation.request.as_deref().unwrap_or_default();
+    format!("let body = {}::types::{name}::new({values});\n", api.home.rust_crate)
 }

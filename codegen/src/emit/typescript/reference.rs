@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::calls::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
-use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example};
+use crate::emit::operation_docs::{
+    ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, has_example, is_file,
+};
 use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the client.
@@ -70,10 +72,10 @@ pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Optio
     }
     let earlier = operation.prerequisite.as_ref().map_or_else(String::new, |earlier| {
         let first = api.operation(&earlier.operation);
-        format!("const earlier = await {};\n", call(first, None))
+        format!("const earlier = await {};\n", call(api, first, None))
     });
     let switch = operation.stream_parameter().filter(|_| streamed);
-    let call = call(operation, switch);
+    let call = call(api, operation, switch);
     let rest = if operation.always_streams() || switch.is_some() {
         format!("for await (const event of await {call}) console.log(event);\n")
     } else {
@@ -83,7 +85,7 @@ pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Optio
 }
 
 /// A call with the arguments of its example. switch: the member that asks for a stream.
-fn call(operation: &Operation, switch: Option<&str>) -> String {
+fn call(api: &Api, operation: &Operation, switch: Option<&str>) -> String {
     let mut given: Vec<String> = Vec::new();
     let mut members = operation.example.clone();
     members.extend(switch.map(|name| (name.to_owned(), Value::Bool(true))));
@@ -98,7 +100,15 @@ fn call(operation: &Operation, switch: Option<&str>) -> String {
         }
     }
     if !members.is_empty() {
-        given.push(literal(&Value::Object(members)));
+        let members = members.iter().map(|(name, value)| {
+            let value = if is_file(api, operation, name) {
+                format!("{{ name: {value}, data: new Uint8Array({EXAMPLE_FILE_BYTES}) }}")
+            } else {
+                literal(value)
+            };
+            format!("{}: {value}", member(name))
+        });
+        given.push(format!("{{ {} }}", members.collect::<Vec<_>>().join(", ")));
     }
     format!("client.{}({})", call_path(operation), given.join(", "))
 }

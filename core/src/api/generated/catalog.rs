@@ -82,7 +82,7 @@ pub struct EmbeddingModel {
 pub struct PlainModel {
     /// Model id.
     pub id: &'static str,
-    /// What it makes: `rerank` or `moderation`.
+    /// What it makes: `rerank`, `moderation`, `speech` or `transcription`.
     pub kind: &'static str,
     /// Members whose value this gateway chose, in whole or in part, because the specification does not state
     /// it.
@@ -258,7 +258,8 @@ pub static EMBEDDING_MODELS: &[EmbeddingModel] = &[
     },
 ];
 
-/// All models that have an operation of their own and no limits: rerank and moderation models.
+/// All models that have an operation of their own and no limits: rerank, moderation, speech and transcription
+/// models.
 ///
 /// ```
 /// use gatewright::catalog::PLAIN_MODELS;
@@ -276,6 +277,18 @@ pub static PLAIN_MODELS: &[PlainModel] = &[
     PlainModel {
         id: "moderation_model_1",
         kind: "moderation",
+        ours: &["id"],
+        source: "ours",
+    },
+    PlainModel {
+        id: "speech_model_1",
+        kind: "speech",
+        ours: &["id"],
+        source: "ours",
+    },
+    PlainModel {
+        id: "transcription_model_1",
+        kind: "transcription",
         ours: &["id"],
         source: "ours",
     },

@@ -4986,8 +4986,8 @@ pub struct MessageStreamEvent {
 /// ```
 /// use gatewright::types::MessageStreamEventDelta;
 ///
-/// let delta: MessageStreamEventDelta = serde_json::from_str(r#"{ "text": "Say hello." }"#)?;
-/// assert_eq!(delta.text.as_deref(), Some("Say hello."));
+/// let delta: MessageStreamEventDelta = serde_json::from_str(r#"{ "type": "tokens" }"#)?;
+/// assert_eq!(delta.type_.as_deref(), Some("tokens"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
@@ -5654,10 +5654,10 @@ pub struct Model {
     pub created: i64,
     /// The provider family.
     pub owned_by: String,
-    /// What the model makes: text, embedding, rerank, moderation, image or video. Not every server reports it.
+    /// What the model makes: text, embedding, rerank, moderation, speech, transcription, image or video. Not every server reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The protocols that serve it, out of chat, responses, messages, native, embeddings, rerank, moderations and media. Not every server reports them.
+    /// The protocols that serve it, out of chat, responses, messages, native, embeddings, rerank, moderations, speech, transcriptions, translations and media. Not every server reports them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protocols: Vec<String>,
     #[serde(flatten)]
@@ -6555,8 +6555,8 @@ setters! { NativePart {
 /// ```
 /// use gatewright::types::NativeSchema;
 ///
-/// let schema = NativeSchema::default().with_type("type");
-/// assert_eq!(serde_json::to_value(&schema)?, serde_json::json!({ "type": "type", "items": null }));
+/// let schema = NativeSchema::default().with_type("tokens");
+/// assert_eq!(serde_json::to_value(&schema)?, serde_json::json!({ "type": "tokens", "items": null }));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
@@ -9381,6 +9381,99 @@ closed_words! {
     /// ```
     ResponseWebSearchToolType { WebSearch = "web_search" }
 }
+/// Speech request.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::SpeechRequest;
+///
+/// let request = SpeechRequest::new("speech_model_1", "A boat on a lake.", "alloy")
+///     .with_instructions("Answer in one sentence.");
+/// let json = serde_json::json!({
+///     "model": "speech_model_1",
+///     "input": "A boat on a lake.",
+///     "voice": "alloy",
+///     "instructions": "Answer in one sentence."
+/// });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct SpeechRequest {
+    /// A speech model id; see the catalog.
+    ///
+    /// At least 1 character.
+    pub model: String,
+    /// The text to read aloud, up to 4,096 characters.
+    ///
+    /// 1 to 4096 characters.
+    pub input: String,
+    /// Name of the voice; each provider has its own.
+    ///
+    /// At least 1 character.
+    pub voice: String,
+    /// How to speak; not every model supports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Format of the sound. Default: that of the provider, usually mp3; the simulator makes wav, and no formats but wav and pcm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<SpeechRequestResponseFormat>,
+    /// How fast; 1 is the usual speed of the voice.
+    ///
+    /// 0.25 to 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+    /// The response is always bytes, which arrive as they are made; the events of `sse` are not supported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_format: Option<SpeechRequestStreamFormat>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::SpeechRequest;
+    ///
+    /// let request = SpeechRequest::new("speech_model_1", "A boat on a lake.", "alloy");
+    /// assert_eq!(request.model, "speech_model_1");
+    /// ```
+    SpeechRequest: pub fn new(model: impl Into<String>, input: impl Into<String>, voice: impl Into<String>);
+    instructions, response_format, speed, stream_format, extra,
+}
+setters! { SpeechRequest {
+    with_instructions(instructions: impl Into<String>),
+    with_response_format(response_format: impl Into<SpeechRequestResponseFormat>),
+    with_speed(speed: f64),
+    with_stream_format(stream_format: SpeechRequestStreamFormat),
+} }
+open_words! {
+    /// Format of the sound. Default: that of the provider, usually mp3; the simulator makes wav, and no formats but wav and pcm.
+    ///
+    /// ```
+    /// use gatewright::types::SpeechRequestResponseFormat;
+    ///
+    /// let format = SpeechRequestResponseFormat::from("mp3");
+    /// assert_eq!(format.as_str(), SpeechRequestResponseFormat::MP3);
+    /// assert_eq!(SpeechRequestResponseFormat::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    SpeechRequestResponseFormat {
+        MP3 = "mp3", OPUS = "opus", AAC = "aac", FLAC = "flac", WAV = "wav", PCM = "pcm",
+    }
+}
+closed_words! {
+    /// The response is always bytes, which arrive as they are made; the events of `sse` are not supported.
+    ///
+    /// ```
+    /// use gatewright::types::SpeechRequestStreamFormat;
+    ///
+    /// assert_eq!(SpeechRequestStreamFormat::Audio.as_str(), "audio");
+    /// assert_eq!("audio".parse::<SpeechRequestStreamFormat>()?, SpeechRequestStreamFormat::Audio);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    SpeechRequestStreamFormat { Audio = "audio" }
+}
 /// What went wrong; all four members are always present.
 ///
 /// Ours: not in the source specification.
@@ -9575,6 +9668,302 @@ setters! { TopLogprob {
     with_logprob(logprob: f64),
     with_bytes(bytes: Vec<i64>),
 } }
+/// What is said in a sound. Providers add members of their own.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::Transcript;
+///
+/// let transcript: Transcript = serde_json::from_str(r#"{ "text": "A boat on a lake." }"#)?;
+/// assert_eq!(transcript.text, "A boat on a lake.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct Transcript {
+    /// The whole text.
+    pub text: String,
+    /// Language of the sound; in verbose_json.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Length of the sound in seconds; in verbose_json and diarized_json.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<f64>,
+    /// The parts of the text with their times; in verbose_json and diarized_json.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Vec<TranscriptSegment>>,
+    /// The words with their times; in verbose_json, if timestamp_granularities has word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<Vec<TranscriptWord>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TranscriptUsage>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A part of a transcript. Providers add members of their own.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptSegment;
+///
+/// let segment: TranscriptSegment = serde_json::from_str(r#"{ "start": 0.0, "end": 1.5, "text": "A boat on a lake." }"#)?;
+/// assert_eq!(segment.start, 0.0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptSegment {
+    /// Where it begins, in seconds.
+    pub start: f64,
+    /// Where it ends, in seconds.
+    pub end: f64,
+    /// Its text.
+    pub text: String,
+    /// Who says it; in diarized_json.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// What the request consumed: tokens, or seconds of the sound. Not every provider states it.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptUsage;
+///
+/// let usage: TranscriptUsage = serde_json::from_str(r#"{ "type": "tokens" }"#)?;
+/// assert_eq!(usage.type_, Some("tokens".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptUsage {
+    /// What is counted.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<TranscriptUsageType>,
+    /// Tokens of the sound and the prompt.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<i64>,
+    /// Tokens of the text.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<i64>,
+    /// All tokens.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<i64>,
+    /// Length of the sound in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// What is counted.
+    ///
+    /// ```
+    /// use gatewright::types::TranscriptUsageType;
+    ///
+    /// let value = TranscriptUsageType::from("tokens");
+    /// assert_eq!(value.as_str(), TranscriptUsageType::TOKENS);
+    /// assert_eq!(TranscriptUsageType::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    TranscriptUsageType { TOKENS = "tokens", DURATION = "duration" }
+}
+/// A word of a transcript.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptWord;
+///
+/// let word: TranscriptWord = serde_json::from_str(r#"{ "word": "boat", "start": 0.25, "end": 0.5 }"#)?;
+/// assert_eq!(word.word, "boat");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptWord {
+    /// The word.
+    pub word: String,
+    /// Where it begins, in seconds.
+    pub start: f64,
+    /// Where it ends, in seconds.
+    pub end: f64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Transcription request, as a form.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptionRequest;
+///
+/// let request = TranscriptionRequest::new(
+///     gatewright::FilePart::new("boat.wav", "…"),
+///     "transcription_model_1",
+/// )
+/// .with_language("en");
+/// let json = serde_json::json!({ "file": "boat.wav", "model": "transcription_model_1", "language": "en" });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptionRequest {
+    /// The sound, in a format that the provider knows by the name of the file, such as wav or mp3.
+    pub file: crate::FilePart,
+    /// A transcription model id; see the catalog.
+    ///
+    /// At least 1 character.
+    pub model: String,
+    /// Language of the sound, in ISO 639-1; without it, the model recognizes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Text before the sound, for the style and the spelling of names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<TranscriptionRequestResponseFormat>,
+    /// How random the words are.
+    ///
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// What has times in verbose_json; not every model supports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp_granularities: Option<
+        Vec<TranscriptionRequestTimestampGranularitiesItem>,
+    >,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::TranscriptionRequest;
+    ///
+    /// let request = TranscriptionRequest::new(
+    ///     gatewright::FilePart::new("boat.wav", "…"),
+    ///     "transcription_model_1",
+    /// );
+    /// assert_eq!(request.model, "transcription_model_1");
+    /// ```
+    TranscriptionRequest: pub fn new(file: crate::FilePart, model: impl Into<String>);
+    language, prompt, response_format, temperature, timestamp_granularities, extra,
+}
+setters! { TranscriptionRequest {
+    with_language(language: impl Into<String>),
+    with_prompt(prompt: impl Into<String>),
+    with_response_format(response_format: TranscriptionRequestResponseFormat),
+    with_temperature(temperature: f64),
+    with_timestamp_granularities(timestamp_granularities: Vec<TranscriptionRequestTimestampGranularitiesItem>),
+} }
+closed_words! {
+    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    ///
+    /// ```
+    /// use gatewright::types::TranscriptionRequestResponseFormat;
+    ///
+    /// assert_eq!(TranscriptionRequestResponseFormat::Json.as_str(), "json");
+    /// assert_eq!("diarized_json".parse::<TranscriptionRequestResponseFormat>()?, TranscriptionRequestResponseFormat::DiarizedJson);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    TranscriptionRequestResponseFormat {
+        Json = "json", VerboseJson = "verbose_json", DiarizedJson = "diarized_json",
+    }
+}
+open_words! {
+    ///
+    ///
+    /// ```
+    /// use gatewright::types::TranscriptionRequestTimestampGranularitiesItem;
+    ///
+    /// let item = TranscriptionRequestTimestampGranularitiesItem::from("word");
+    /// assert_eq!(item.as_str(), TranscriptionRequestTimestampGranularitiesItem::WORD);
+    /// assert_eq!(TranscriptionRequestTimestampGranularitiesItem::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    TranscriptionRequestTimestampGranularitiesItem { WORD = "word", SEGMENT = "segment" }
+}
+/// Translation request, as a form.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranslationRequest;
+///
+/// let request = TranslationRequest::new(
+///     gatewright::FilePart::new("boat.wav", "…"),
+///     "transcription_model_1",
+/// )
+/// .with_prompt("Waves on a beach.");
+/// let json = serde_json::json!({ "file": "boat.wav", "model": "transcription_model_1", "prompt": "Waves on a beach." });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranslationRequest {
+    /// The sound, in a format that the provider knows by the name of the file, such as wav or mp3.
+    pub file: crate::FilePart,
+    /// A transcription model id; see the catalog.
+    ///
+    /// At least 1 character.
+    pub model: String,
+    /// Text before the sound, in English, for the style and the spelling of names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<TranslationRequestResponseFormat>,
+    /// How random the words are.
+    ///
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::TranslationRequest;
+    ///
+    /// let request = TranslationRequest::new(
+    ///     gatewright::FilePart::new("boat.wav", "…"),
+    ///     "transcription_model_1",
+    /// );
+    /// assert_eq!(request.model, "transcription_model_1");
+    /// ```
+    TranslationRequest: pub fn new(file: crate::FilePart, model: impl Into<String>);
+    prompt, response_format, temperature, extra,
+}
+setters! { TranslationRequest {
+    with_prompt(prompt: impl Into<String>),
+    with_response_format(response_format: TranslationRequestResponseFormat),
+    with_temperature(temperature: f64),
+} }
+closed_words! {
+    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    ///
+    /// ```
+    /// use gatewright::types::TranslationRequestResponseFormat;
+    ///
+    /// assert_eq!(TranslationRequestResponseFormat::Json.as_str(), "json");
+    /// assert_eq!("verbose_json".parse::<TranslationRequestResponseFormat>()?, TranslationRequestResponseFormat::VerboseJson);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    TranslationRequestResponseFormat { Json = "json", VerboseJson = "verbose_json" }
+}
 /// Why a task failed; the specification shows only message.
 ///
 /// Source: sections 2.7 and 7 of the specification.
@@ -9835,6 +10224,9 @@ crate::api::schemas::schemas! {
     EmbeddingResponse, Embedding, EmbeddingVector, EmbeddingUsage, RerankRequest, RerankDocument,
     RerankTextDocument, RerankResponse, RerankResult, RerankedDocument, RerankUsage, ModerationRequest,
     ModerationPart, ModerationTextPart, ModerationImagePart, ModerationImageUrl, ModerationResponse,
-    ModerationResult, VideoGenerationRequest, VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput,
-    VideoError, ImageGenerationRequest, ImageGenerationResponse, Image,
+    ModerationResult, SpeechRequestResponseFormat, SpeechRequest,
+    TranscriptionRequestTimestampGranularitiesItem, TranscriptionRequest, TranslationRequest, Transcript,
+    TranscriptSegment, TranscriptWord, TranscriptUsageType, TranscriptUsage, VideoGenerationRequest,
+    VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError, ImageGenerationRequest,
+    ImageGenerationResponse, Image,
 }

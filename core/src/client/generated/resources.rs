@@ -3,6 +3,7 @@
 //! what the answer is; the transport does what lies between.
 
 use crate::api::{operations, types};
+use bytes::Bytes;
 use crate::client::Client;
 use crate::wire::error::Error;
 use crate::stream::EventStream;
@@ -92,6 +93,20 @@ impl Client {
     /// ```
     pub fn moderations(&self) -> Moderations<'_> {
         Moderations { client: self }
+    }
+
+    /// The operations of `audio`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let audio = client.audio();
+    /// # _ = audio;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn audio(&self) -> Audio<'_> {
+        Audio { client: self }
     }
 
     /// The operations of `models`.
@@ -679,6 +694,183 @@ impl Moderations<'_> {
     /// ```
     pub async fn create(&self, body: &types::ModerationRequest) -> Result<Response<types::ModerationResponse>, Error> {
         TypedCall::new(self.client, &operations::CREATE_MODERATION).body(body).value().await
+    }
+}
+
+/// The operations of `audio`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let audio = client.audio();
+/// # _ = audio;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Audio<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Audio<'_> {
+    /// The operations of `audio.speech`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let audio = client.audio();
+    /// let speech = audio.speech();
+    /// # _ = speech;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn speech(&self) -> AudioSpeech<'_> {
+        AudioSpeech { client: self.client }
+    }
+
+    /// The operations of `audio.transcriptions`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let audio = client.audio();
+    /// let transcriptions = audio.transcriptions();
+    /// # _ = transcriptions;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn transcriptions(&self) -> AudioTranscriptions<'_> {
+        AudioTranscriptions { client: self.client }
+    }
+
+    /// The operations of `audio.translations`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let audio = client.audio();
+    /// let translations = audio.translations();
+    /// # _ = translations;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn translations(&self) -> AudioTranslations<'_> {
+        AudioTranslations { client: self.client }
+    }
+}
+
+/// The operations of `audio.speech`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let audio = client.audio();
+/// let speech = audio.speech();
+/// # _ = speech;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct AudioSpeech<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl AudioSpeech<'_> {
+    /// Create speech.
+    ///
+    /// Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the
+    /// provider makes them. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "speech_model_1",
+    ///   "input": "A boat on a lake.",
+    ///   "voice": "alloy",
+    ///   "response_format": "wav"
+    /// }))?;
+    /// let answer = client.audio().speech().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::SpeechRequest) -> Result<Response<Bytes>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_SPEECH).body(body).bytes().await
+    }
+}
+
+/// The operations of `audio.transcriptions`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let audio = client.audio();
+/// let transcriptions = audio.transcriptions();
+/// # _ = transcriptions;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct AudioTranscriptions<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl AudioTranscriptions<'_> {
+    /// Transcribe audio.
+    ///
+    /// Writes down what is said in a sound. The request is a form with the file. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::TranscriptionRequest::new(gatewright::FilePart::new("boat.wav", vec![0_u8; 16_000]), "transcription_model_1");
+    /// let answer = client.audio().transcriptions().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::TranscriptionRequest) -> Result<Response<types::Transcript>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_TRANSCRIPTION).body(body).files("file", &body.file).value().await
+    }
+}
+
+/// The operations of `audio.translations`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let audio = client.audio();
+/// let translations = audio.translations();
+/// # _ = translations;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct AudioTranslations<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl AudioTranslations<'_> {
+    /// Translate audio.
+    ///
+    /// Writes down in English what is said in a sound, whatever its language. The request is a form with the
+    /// file. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::TranslationRequest::new(gatewright::FilePart::new("boat.wav", vec![0_u8; 16_000]), "transcription_model_1");
+    /// let answer = client.audio().translations().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::TranslationRequest) -> Result<Response<types::Transcript>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_TRANSLATION).body(body).files("file", &body.file).value().await
     }
 }
 

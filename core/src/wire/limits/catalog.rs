@@ -32,7 +32,14 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
                 check_video(model, body, &mut violations);
             }
         }
-        Some(ModelKind::Text | ModelKind::Rerank | ModelKind::Moderation) | None => {}
+        Some(
+            ModelKind::Text
+            | ModelKind::Rerank
+            | ModelKind::Moderation
+            | ModelKind::Speech
+            | ModelKind::Transcription,
+        )
+        | None => {}
     }
     violations
 }
@@ -86,7 +93,12 @@ impl Model {
 
 /// What a model without limits makes.
 fn plain_kind(model: &PlainModel) -> ModelKind {
-    if model.kind == "rerank" { ModelKind::Rerank } else { ModelKind::Moderation }
+    match model.kind {
+        "rerank" => ModelKind::Rerank,
+        "moderation" => ModelKind::Moderation,
+        "speech" => ModelKind::Speech,
+        _ => ModelKind::Transcription,
+    }
 }
 
 /// The violation if an operation does not serve a model of the catalog, naming the endpoint that does. None if it
@@ -116,7 +128,9 @@ pub fn wrong_endpoint(operation: &Operation, id: &str) -> Option<Violation> {
         Model::Text(_) => ("a text model".to_owned(), "4"),
         Model::Embedding => ("an embedding model".to_owned(), "ours"),
         Model::Plain(ModelKind::Rerank) => ("a rerank model".to_owned(), "ours"),
-        Model::Plain(_) => ("a moderation model".to_owned(), "ours"),
+        Model::Plain(ModelKind::Moderation) => ("a moderation model".to_owned(), "ours"),
+        Model::Plain(ModelKind::Speech) => ("a speech model".to_owned(), "ours"),
+        Model::Plain(_) => ("a transcription model".to_owned(), "ours"),
         Model::Video => ("a video model".to_owned(), "4, 2.9"),
         Model::Image => ("an image model".to_owned(), "4, 2.10"),
     };
@@ -286,6 +300,10 @@ mod tests {
             (operations::CREATE_CHAT_COMPLETION, "embedding_model_1", "/v1/embeddings"),
             (operations::CREATE_EMBEDDING, "rerank_model_1", "/v1/rerank"),
             (operations::CREATE_RERANK, "moderation_model_1", "/v1/moderations"),
+            (operations::CREATE_MODERATION, "speech_model_1", "/v1/audio/speech"),
+            (operations::CREATE_SPEECH, "rerank_model_1", "/v1/rerank"),
+            (operations::CREATE_SPEECH, "transcription_model_1", "/v1/audio/transcriptions"),
+            (operations::CREATE_TRANSLATION, "speech_model_1", "/v1/audio/speech"),
             (operations::CREATE_EMBEDDING, "model-sol", "/v1/chat/completions"),
         ] {
             let message = message(operation, id).unwrap_or_default();
@@ -300,6 +318,9 @@ mod tests {
             (operations::CREATE_EMBEDDING, "embedding_model_1"),
             (operations::CREATE_RERANK, "rerank_model_1"),
             (operations::CREATE_MODERATION, "moderation_model_1"),
+            (operations::CREATE_SPEECH, "speech_model_1"),
+            (operations::CREATE_TRANSCRIPTION, "transcription_model_1"),
+            (operations::CREATE_TRANSLATION, "transcription_model_1"),
             (operations::CREATE_VIDEO, "video_model_1"),
             (operations::CREATE_IMAGE, "image_model_5"),
             (operations::CREATE_IMAGE, "a-model-that-is-not-in-the-catalog"),

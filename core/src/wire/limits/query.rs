@@ -9,6 +9,9 @@ use super::walk::walk_member;
 use super::{Violation, Violations};
 use crate::api::operation::Operation;
 
+/// Longer text is no number and no switch.
+const MAX_PLAIN_CHARS: usize = 64;
+
 /// Every rule that a query parameter violates. If a parameter is repeated, the first one counts, unless it is a list.
 /// Parameters that the specification does not name are not checked. A pointer is `/` followed by the parameter's name.
 ///
@@ -136,14 +139,34 @@ pub fn parameter(operation: &Operation, name: &str, text: Option<&str>) -> Value
     }
 }
 
-/// A query is text; the type in the schema says how to parse it.
-fn typed(schema: &Schema, text: &str) -> Value {
-    match schema.types.as_slice() {
-        [Type::Integer | Type::Number | Type::Boolean] => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-        }
-        _ => Value::String(text.to_owned()),
+/// The value of a field of a form, parsed by the type of its member; of a list, the value of one item. Text that cannot be
+/// parsed remains text.
+///
+/// ```
+/// use gatewright::limits::field;
+/// use gatewright::operations::CREATE_TRANSCRIPTION;
+///
+/// assert_eq!(field(&CREATE_TRANSCRIPTION, "temperature", "0.5"), 0.5);
+/// assert_eq!(field(&CREATE_TRANSCRIPTION, "prompt", "0.5"), "0.5");
+/// ```
+pub fn field(operation: &Operation, member: &str, text: &str) -> Value {
+    let schema = REQUESTS.body(operation.id).and_then(|body| body.properties.get(member));
+    match schema {
+        Some(list) if list.types.contains(&Type::Array) => item(list, text),
+        Some(schema) => typed(schema, text),
+        None => Value::String(text.to_owned()),
     }
+}
+
+/// A query is text, and so are the fields of a form; the type in the schema says how to parse it.
+fn typed(schema: &Schema, text: &str) -> Value {
+    let mut types = schema.types.iter().filter(|kind| **kind != Type::Null);
+    let is_text =
+        !matches!((types.next(), types.next()), (Some(Type::Integer | Type::Number | Type::Boolean), None));
+    if is_text || text.len() > MAX_PLAIN_CHARS {
+        return Value::String(text.to_owned());
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::lazy_json::{items, members, string};
@@ -12,7 +13,7 @@ use gatewright_protocol::{EmbeddingsCodec, EncodedRequest, ProviderEmbeddings};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{AnswerForm, AnswerHead, Answered, Passed, Unusable, of_input, take};
+use super::{AnswerForm, AnswerHead, Answered, ListForm, Passed, Unusable, of_input, take};
 use crate::bounds::memory_budget::Reservation;
 use crate::relay::document::MAX_BYTES;
 use crate::wire::ApiError;
@@ -70,6 +71,22 @@ struct Entry<'a> {
 }
 
 impl AnswerForm for EmbeddingForm {
+    fn passed(
+        &self,
+        answered: &Answered<'_>,
+        document: &Bytes,
+        text: &str,
+        share: &mut Reservation,
+    ) -> Passed {
+        match answered.from.embeddings() {
+            // The upstream's protocol has a form of its own.
+            Some(codec) => self.native(codec, answered, text, share),
+            None => answered.relayed(self, document, text, share),
+        }
+    }
+}
+
+impl ListForm for EmbeddingForm {
     fn names(&self) -> &'static [&'static str] {
         &["data"]
     }
@@ -99,10 +116,6 @@ impl AnswerForm for EmbeddingForm {
 
     fn head(&self) -> AnswerHead {
         AnswerHead::Object("list")
-    }
-
-    fn translated(&self, answered: &Answered<'_>, text: &str, share: &mut Reservation) -> Option<Passed> {
-        answered.from.embeddings().map(|codec| self.native(codec, answered, text, share))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use bytes::Bytes;
 use gatewright_protocol::lazy_json::members;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{AnswerForm, AnswerHead, Unusable, take};
+use super::{AnswerForm, AnswerHead, Answered, ListForm, Passed, Unusable, take};
 use crate::bounds::memory_budget::Reservation;
 
 /// What is added to a verdict is shorter than this, in bytes.
@@ -42,6 +43,22 @@ impl ModerationForm {
 }
 
 impl AnswerForm for ModerationForm {
+    fn passed(
+        &self,
+        answered: &Answered<'_>,
+        document: &Bytes,
+        text: &str,
+        share: &mut Reservation,
+    ) -> Passed {
+        answered.relayed(self, document, text, share)
+    }
+
+    fn states_usage(&self) -> bool {
+        false
+    }
+}
+
+impl ListForm for ModerationForm {
     fn names(&self) -> &'static [&'static str] {
         &["results"]
     }
@@ -90,10 +107,6 @@ impl AnswerForm for ModerationForm {
 
     fn head(&self) -> AnswerHead {
         AnswerHead::Id("modr-")
-    }
-
-    fn states_usage(&self) -> bool {
-        false
     }
 }
 

@@ -10,7 +10,7 @@ use gatewright_protocol::lazy_json::{items, members};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{AnswerForm, AnswerHead, Unusable, take};
+use super::{AnswerForm, AnswerHead, Answered, ListForm, Passed, Unusable, take};
 use crate::bounds::memory_budget::Reservation;
 
 /// What is added to a result is shorter than this, in bytes, besides its text.
@@ -108,6 +108,18 @@ impl RankingForm {
 }
 
 impl AnswerForm for RankingForm {
+    fn passed(
+        &self,
+        answered: &Answered<'_>,
+        document: &Bytes,
+        text: &str,
+        share: &mut Reservation,
+    ) -> Passed {
+        answered.relayed(self, document, text, share)
+    }
+}
+
+impl ListForm for RankingForm {
     fn names(&self) -> &'static [&'static str] {
         &["results", "data"]
     }

@@ -23,7 +23,8 @@ fn headers(key: &str) -> HeaderMap {
 async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<ReplayDecision, ApiError> {
     let caller = "key_1".into();
     let (operation, path, query) = (&CREATE_VIDEO, &[][..], &[][..]);
-    let request = IdempotentRequest { operation, caller: &caller, path, query, body: body.as_bytes() };
+    let request =
+        IdempotentRequest { operation, caller: &caller, path, query, body: body.as_bytes(), form: None };
     replays.begin(&headers(key), request).await
 }
 
@@ -69,7 +70,8 @@ async fn repeat_replays_conflict_is_409_and_mismatch_is_422() {
     // Keys are scoped per operation and API key.
     for (operation, caller) in [(&CREATE_RESPONSE, "key_1"), (&CREATE_VIDEO, "key_2")] {
         let caller = caller.into();
-        let request = IdempotentRequest { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
+        let request =
+            IdempotentRequest { operation, caller: &caller, path: &[], query: &[], body: b"{}", form: None };
         assert!(matches!(replays.begin(&headers("k"), request).await, Ok(ReplayDecision::First(_))));
     }
 }
@@ -247,6 +249,7 @@ async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
             path: &[],
             query: &[],
             body: b"{}",
+            form: None,
         };
         store.reserve_as(&replays.keyed("k", request), rand::random(), LEASE).await.expect("a store")
     };

@@ -1,0 +1,253 @@
+//! Relays a sound: its bytes, as they arrive. Only the first are looked at, while failover is still possible, because some servers
+//! send an error in place of a sound. A sound that ends early is cut off for the client, too: nothing in most formats marks its end.
+
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use gatewright::redact::Redactor;
+use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::lazy_json::members;
+use http::{HeaderMap, HeaderValue, header};
+use http_body_util::BodyExt as _;
+
+use super::attempt_metrics::AttemptMetrics;
+use super::error_body;
+use super::failure::AttemptFailure;
+use crate::bounds::memory_budget::Reservation;
+use crate::routing::UpstreamAttempt;
+use crate::upstream::Endpoint;
+use crate::usage::Charge;
+use crate::wire::peeked::{PeekError, peek};
+use crate::wire::{Presence, Response};
+
+/// Maximum size of a sound, in bytes: more than an hour of speech without compression.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+/// The status of an answer whose body contains an error.
+const SUCCEEDED: u16 = 200;
+/// The media type of bytes that their server doesn't label.
+const UNLABELLED: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// A sound that has begun.
+pub(super) struct Sound {
+    body: Body,
+    media_type: HeaderValue,
+    /// Of the client for whom the upstream works.
+    presence: Presence,
+    idle_timeout: Duration,
+    /// The memory of the bytes that the client gets next.
+    share: Reservation,
+    /// How many bytes it may still have.
+    left: usize,
+    is_over: bool,
+    /// Whether the upstream failed.
+    failed: bool,
+    account: Option<SoundAccount>,
+}
+
+/// The upstream that answers, and the charge for the request.
+pub(super) struct SoundAccount {
+    pub(super) attempt: UpstreamAttempt,
+    pub(super) charge: Charge,
+    pub(super) attempt_metrics: AttemptMetrics,
+}
+
+/// Why a sound ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum CutOff {
+    #[error("the provider's response was cut off")]
+    Broken,
+    #[error("the provider's response is larger than {MAX_BYTES} bytes")]
+    TooLong,
+    #[error("the gateway has no memory for the response")]
+    NoRoom,
+    #[error("the client closed its side of the connection")]
+    ClientLeft,
+}
+
+impl Sound {
+    /// Waits for the first bytes. `from`: the upstream's protocol. Errors: it sends something else than a sound, or nothing.
+    pub(super) async fn begin(
+        headers: &HeaderMap,
+        body: Body,
+        from: Protocol,
+        endpoint: &Endpoint,
+        presence: Presence,
+        share: Reservation,
+    ) -> Result<Self, AttemptFailure> {
+        let (redactor, idle_timeout) = (&endpoint.redactor, endpoint.idle_timeout);
+        let looked = peek(body, idle_timeout, |seen| !seen.is_empty()).await;
+        let (first, body) = looked.map_err(|why| match why {
+            PeekError::Silent => AttemptFailure::silent(idle_timeout, redactor),
+            PeekError::Broken => AttemptFailure::broken("ended before it started", redactor),
+        })?;
+        if first.is_empty() {
+            return Err(AttemptFailure::broken("is empty", redactor));
+        }
+        let media_type = headers.get(header::CONTENT_TYPE).cloned().unwrap_or(UNLABELLED);
+        match Label::of(&media_type) {
+            Label::Sound => {}
+            Label::Bytes if !first.trim_ascii_start().starts_with(b"{\"") => {}
+            Label::Bytes | Label::Other => {
+                return Err(no_sound(from, &error_body::read(body).await, redactor));
+            }
+        }
+        Ok(Self {
+            body,
+            media_type,
+            presence,
+            idle_timeout,
+            share,
+            left: MAX_BYTES,
+            is_over: false,
+            failed: false,
+            account: None,
+        })
+    }
+
+    /// The response to the client.
+    pub(super) fn respond(mut self, account: SoundAccount) -> Response {
+        self.account = Some(account);
+        let media_type = self.media_type.clone();
+        let body = stream::unfold(self, |mut sound| async move {
+            let bytes = sound.next().await?;
+            Some((bytes, sound))
+        });
+        let mut response = Response::new(Body::from_stream(body));
+        response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        response
+    }
+
+    /// The next bytes for the client; none at the end. Errors: it was cut off.
+    async fn next(&mut self) -> Option<Result<Bytes, CutOff>> {
+        while !self.is_over {
+            let frame = tokio::select! {
+                biased;
+                frame = tokio::time::timeout(self.idle_timeout, self.body.frame()) => frame,
+                () = self.presence.ended() => return Some(Err(self.cut(CutOff::ClientLeft).await)),
+            };
+            let packet = match frame {
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                Ok(None) => {
+                    self.complete();
+                    return None;
+                }
+                Ok(Some(Err(_))) | Err(_) => return Some(Err(self.cut(CutOff::Broken).await)),
+            };
+            let Some(left) = self.left.checked_sub(packet.len()) else {
+                return Some(Err(self.cut(CutOff::TooLong).await));
+            };
+            // The client has the bytes before these.
+            if self.share.hold(packet.len()).is_err() {
+                return Some(Err(self.cut(CutOff::NoRoom).await));
+            }
+            self.left = left;
+            if !packet.is_empty() {
+                return Some(Ok(packet));
+            }
+        }
+        None
+    }
+
+    /// Ends it early, so that no client mistakes this for the end.
+    async fn cut(&mut self, why: CutOff) -> CutOff {
+        self.is_over = true;
+        self.failed = matches!(why, CutOff::Broken | CutOff::TooLong);
+        // Yield first, so that the server sends the bytes it already has.
+        tokio::task::yield_now().await;
+        why
+    }
+
+    /// Records the usage before the client gets the end.
+    fn complete(&mut self) {
+        self.is_over = true;
+        if let Some(mut account) = self.account.take() {
+            account.charge.complete();
+        }
+    }
+}
+
+impl Drop for Sound {
+    fn drop(&mut self) {
+        if let Some(account) = &mut self.account
+            && self.failed
+        {
+            account.attempt.failed(Instant::now());
+            account.attempt_metrics.broke_off();
+        }
+    }
+}
+
+/// What the media type says about a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Sound,
+    /// Bytes of any kind.
+    Bytes,
+    /// A document or a page.
+    Other,
+}
+
+impl Label {
+    fn of(media_type: &HeaderValue) -> Self {
+        let media_type = media_type.to_str().unwrap_or_default().to_ascii_lowercase();
+        let name = media_type.split(';').next().unwrap_or_default().trim();
+        match name {
+            // Some containers of sounds are named after videos.
+            _ if name.starts_with("audio/") || name.starts_with("video/") => Self::Sound,
+            "application/ogg" => Self::Sound,
+            "" | "application/octet-stream" | "binary/octet-stream" => Self::Bytes,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The failure of an upstream that sent this document in place of a sound.
+fn no_sound(from: Protocol, document: &Bytes, redactor: &Redactor) -> AttemptFailure {
+    let mut error = false;
+    if let Ok(text) = std::str::from_utf8(document) {
+        _ = members(text, |name, value| error |= name == "error" && value.get() != "null");
+    }
+    if error {
+        AttemptFailure::of_event(from.failure_in(SUCCEEDED, document), redactor)
+    } else {
+        AttemptFailure::broken("is not a sound", redactor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_tell_sounds_from_documents() {
+        for (media_type, label) in [
+            ("audio/mpeg", Label::Sound),
+            ("Audio/WAV; codecs=1", Label::Sound),
+            ("video/mp4", Label::Sound),
+            ("application/ogg", Label::Sound),
+            ("application/octet-stream", Label::Bytes),
+            ("", Label::Bytes),
+            ("application/json", Label::Other),
+            ("text/event-stream", Label::Other),
+            ("text/html; charset=utf-8", Label::Other),
+            ("audio", Label::Other),
+        ] {
+            assert_eq!(Label::of(&HeaderValue::from_static(media_type)), label, "{media_type}");
+        }
+    }
+
+    #[test]
+    fn error_in_place_of_a_sound_is_that_error() {
+        let message = |document: &'static str| {
+            let fault =
+                no_sound(Protocol::Chat, &Bytes::from_static(document.as_bytes()), &Redactor::default());
+            fault.failure().message.clone()
+        };
+        assert_eq!(message(r#"{"error":{"message":"no voice today"}}"#), "no voice today");
+        for document in ["", "<html>", "[]", r#"{"error":null}"#, r#"{"data":"UklGRg=="}"#, "\u{0}"] {
+            assert_eq!(message(document), "the provider's response is not a sound", "{document}");
+        }
+    }
+}

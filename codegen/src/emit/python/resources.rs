@@ -10,7 +10,7 @@ use super::{
     Direction, PythonTypes, argument, described, docstring, facts, file_import, member, sent_field_doc,
     wrapped,
 };
-use crate::emit::signature::EXAMPLE_FILE_BYTES;
+use crate::emit::operation_docs::EXAMPLE_FILE_BYTES;
 use crate::emit::{origin, own_origin};
 use crate::model::{Api, Location, NonJsonBody, Operation, Parameter, Resource, Type};
 use crate::names::pascal;

@@ -164,7 +164,7 @@ fn call(
 
 /// The statement that makes the body of a form, of the required members of its example: JSON has no files.
 fn form(api: &Api, operation: &Operation) -> String {
-    let crate_name = api.home.rust_runtime_crate();
+    let crate_name = api.target.rust_runtime_crate();
     let required = api.request_fields(operation).iter().filter(|field| field.required);
     let values = required.map(|field| {
         let value = &operation.example[&field.name];
@@ -176,5 +176,5 @@ fn form(api: &Api, operation: &Operation) -> String {
     });
     let values = values.collect::<Vec<_>>().join(", ");
     let name = operation.request.as_deref().unwrap_or_default();
-    format!("let body = {}::types::{name}::new({values});\n", api.home.rust_crate)
+    format!("let body = {}::types::{name}::new({values});\n", api.target.rust_crate)
 }

@@ -6,7 +6,6 @@ pub(super) mod checker;
 mod conveniences;
 pub(super) mod docs;
 mod error_kinds;
-mod forms;
 mod languages;
 mod openapi;
 mod operation_docs;
@@ -22,6 +21,7 @@ mod resources;
 mod routes;
 mod rust;
 mod samples;
+mod shapes;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ pub(super) const ALL: &[Emitter] = &[
     catalog::emit,
     resources::emit,
     presence::emit,
-    forms::emit,
+    shapes::emit,
     conveniences::emit,
     report::emit,
     checker::emit,

@@ -245,9 +245,9 @@ impl Lowering<'_> {
                     _ = out.insert(keyword.clone(), value.clone());
                 }
                 // Read above, or documentation for which Rust has another source.
-                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
-                | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
-                | "x-accepts-type" | "x-assumed-kind" | "x-brackets" => {}
+                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added"
+                | "x-pattern-words" | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built"
+                | "x-position" | "x-accepts-type" | "x-assumed-kind" | "x-brackets" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }

@@ -42,7 +42,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-source",
     "x-ours",
     "x-added",
-    "x-form",
+    "x-pattern-words",
     "x-extensible-enum",
     "x-open-union",
     "x-discriminator",

@@ -6,8 +6,6 @@ pub(crate) mod chunk;
 mod error_table;
 pub(crate) mod file_part;
 // Only streams are repaired.
-#[cfg(feature = "client")]
-pub(crate) mod form;
 #[expect(unreachable_pub, reason = "what of it is public is named in lib.rs")]
 pub(crate) mod generated;
 mod messages;
@@ -21,5 +19,7 @@ mod responses;
 #[cfg(test)]
 mod schemas;
 mod setters;
+#[cfg(feature = "client")]
+pub(crate) mod shape;
 
 pub use self::generated::{catalog, operations, types};

@@ -22,7 +22,7 @@ const ANNOTATIONS: &[&str] = &[
     "x-assumed-kind",
     "x-brackets",
     "x-built",
-    "x-form",
+    "x-pattern-words",
     "x-iterable",
     "x-json-mapping",
     "x-new",

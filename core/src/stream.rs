@@ -1,6 +1,6 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
 //! sse.rs decodes the framing, stream/reading.rs reads the body, stream/classify.rs interprets each event,
-//! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
+//! stream/levels.rs delivers events at each level, stream/shape.rs mends their shape, and stream/accumulate.rs merges
 //! them into one document. stream/chat_events.rs, stream/message_events.rs and stream/response_events.rs deliver
 //! the answer so far. stream/answer.rs gives access to the head of the response.
 

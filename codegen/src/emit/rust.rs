@@ -58,10 +58,10 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
                 ("catalog", "pub"),
                 ("conveniences", ""),
                 ("error_kinds", "pub"),
-                // Only streams are corrected.
-                ("forms", "#[cfg(feature = \"client\")]\npub(crate)"),
                 ("operations", "pub"),
                 ("presence", "pub(crate)"),
+                // Only streams are corrected.
+                ("shapes", "#[cfg(feature = \"client\")]\npub(crate)"),
                 ("types", "pub"),
             ],
         ));

@@ -4,8 +4,8 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{
-    Emitter, catalog, conveniences, docs, error_kinds, forms, languages, openapi, operations, presence,
-    report, resources, routes,
+    Emitter, catalog, conveniences, docs, error_kinds, languages, openapi, operations, presence, report,
+    resources, routes, shapes,
 };
 use crate::build::build;
 use crate::fixture::{edited, emitted, sources};
@@ -44,7 +44,7 @@ fn operations_become_one_row_each() {
 }
 
 #[test]
-fn stream_chunks_become_forms_by_member() {
+fn stream_chunks_become_shapes_by_member() {
     let mut sources = sources();
     let open = json!({
         "type": "object",
@@ -58,7 +58,7 @@ fn stream_chunks_become_forms_by_member() {
     });
     sources.openapi.root["components"]["schemas"]["LinePart"] = open;
     sources.openapi.root["components"]["schemas"]["Mark"]["x-assumed-kind"] = json!("dot");
-    assert_snapshot!(file(forms::emit, &sources, "forms.rs"));
+    assert_snapshot!(file(shapes::emit, &sources, "shapes.rs"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Problems;
 use crate::document::child;
 
-/// Reports what is wrong with `x-ours`, `x-form` and `x-added` of a schema.
+/// Reports what is wrong with `x-ours`, `x-pattern-words` and `x-added` of a schema.
 pub(super) fn lint_origins(node: &Value, at: &str, problems: &mut Problems) {
     marks(node, at, problems);
     if let Some(wrong) = pattern_words(node) {
@@ -30,14 +30,16 @@ fn marks(node: &Value, at: &str, problems: &mut Problems) {
     }
 }
 
-/// `x-form` must describe what the pattern accepts.
+/// `x-pattern-words` must describe what the pattern accepts.
 fn pattern_words(node: &Value) -> Option<&'static str> {
-    let words = node.get("x-form").map(|words| words.as_str().filter(|words| !words.is_empty()));
+    let words = node.get("x-pattern-words").map(|words| words.as_str().filter(|words| !words.is_empty()));
     match (node.get("pattern").is_some(), words) {
         (true, Some(Some(_))) | (false, None) => None,
-        (true, None) => Some("the pattern has no x-form; say in words what it takes, as messages will"),
-        (true, Some(None)) => Some("x-form is no text; correct it"),
-        (false, Some(_)) => Some("x-form stands beside no pattern; remove it"),
+        (true, None) => {
+            Some("the pattern has no x-pattern-words; say in words what it takes, as messages will")
+        }
+        (true, Some(None)) => Some("x-pattern-words is no text; correct it"),
+        (false, Some(_)) => Some("x-pattern-words stands beside no pattern; remove it"),
     }
 }
 
@@ -215,16 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn pattern_requires_a_description_in_x_form() {
+    fn pattern_requires_a_description_in_words() {
         let wrong = |node: Value| pattern_words(&node);
-        assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-form": "digits"})), None);
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-pattern-words": "digits"})), None);
         assert_eq!(wrong(json!({"type": "string"})), None);
-        let expected = "the pattern has no x-form; say in words what it takes, as messages will";
+        let expected = "the pattern has no x-pattern-words; say in words what it takes, as messages will";
         assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})), Some(expected));
         assert_eq!(
-            wrong(json!({"pattern": "^[0-9]+$", "x-form": ""})),
-            Some("x-form is no text; correct it")
+            wrong(json!({"pattern": "^[0-9]+$", "x-pattern-words": ""})),
+            Some("x-pattern-words is no text; correct it")
         );
-        assert_eq!(wrong(json!({"x-form": "digits"})), Some("x-form stands beside no pattern; remove it"));
+        assert_eq!(
+            wrong(json!({"x-pattern-words": "digits"})),
+            Some("x-pattern-words stands beside no pattern; remove it")
+        );
     }
 }

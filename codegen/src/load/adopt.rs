@@ -199,10 +199,10 @@ fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
         notes.add(at, "`format: int64`: numbers beyond 2^53 lose digits in Node, as all numbers there");
     }
     if let Some(pattern) = members.get("pattern").and_then(Value::as_str)
-        && !members.contains_key("x-form")
+        && !members.contains_key("x-pattern-words")
     {
         let words = format!("text that matches {pattern}");
-        members.insert("x-form".to_owned(), json!(words));
+        members.insert("x-pattern-words".to_owned(), json!(words));
     }
     choice(members);
     several_types(members);

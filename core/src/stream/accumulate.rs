@@ -1,5 +1,5 @@
 //! Merges a stream of chunks into one document: the response as it would have come without streaming. Each protocol has
-//! its own file; this one holds the shared parts. Accepts any JSON: a chunk is first repaired to match its form, anything
+//! its own file; this one holds the shared parts. Accepts any JSON: a chunk is first repaired to match its shape, anything
 //! that doesn't fit is dropped, and nothing fails.
 //!
 //! Text is appended in place, so that the work is linear in the size of the chunks.
@@ -12,9 +12,9 @@ mod responses;
 use serde_json::{Map, Value};
 
 use super::shape::{self, RepairLevel};
-use crate::api::form::Form;
-use crate::api::generated::forms::chunk_form;
+use crate::api::generated::shapes::chunk_shape;
 use crate::api::operation::{Operation, Protocol};
+use crate::api::shape::Shape;
 
 /// Merges the chunks of a stream into one document. [`RawStream::finish`](crate::RawStream::finish) does this by
 /// itself; use this type for chunks from elsewhere, such as a recording.
@@ -31,8 +31,8 @@ use crate::api::operation::{Operation, Protocol};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Accumulator {
-    /// The form of one chunk.
-    form: &'static Form,
+    /// The shape of one chunk.
+    shape: &'static Shape,
     has_started: bool,
     document: Document,
 }
@@ -64,7 +64,7 @@ impl Accumulator {
             Protocol::Native => Document::Native(native::ContentBuilder::default()),
             Protocol::Plain | Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
-        Self { form: chunk_form(operation), has_started: false, document }
+        Self { shape: chunk_shape(operation), has_started: false, document }
     }
 
     /// Adds the next chunk.
@@ -80,7 +80,7 @@ impl Accumulator {
     /// assert_eq!(content["parts"][0]["text"], "Hello");
     /// ```
     pub fn push(&mut self, chunk: Value) {
-        let chunk = shape::mend(self.form, chunk, RepairLevel::Structure);
+        let chunk = shape::mend(self.shape, chunk, RepairLevel::Structure);
         self.has_started = true;
         match &mut self.document {
             Document::Chat(completion) => completion.push(chunk),
@@ -117,7 +117,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The document so far; none before the first chunk. Members that the response's form requires and that have not
+    /// The document so far; none before the first chunk. Members that the response's shape requires and that have not
     /// arrived yet are present and empty.
     ///
     /// ```

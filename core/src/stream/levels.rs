@@ -12,17 +12,17 @@ use super::reading::{ReadChunk, Ready};
 use super::shape::{self, RepairLevel};
 use super::{classify, document, repair, text};
 use crate::api::chunk::Chunk as TypedChunk;
-use crate::api::form::Form;
-use crate::api::generated::forms::chunk_form;
+use crate::api::generated::shapes::chunk_shape;
 use crate::api::operation::{Operation, Protocol};
+use crate::api::shape::Shape;
 use crate::wire::error::{Error, ErrorKind, Received};
 use crate::wire::sse::{Frame, StreamEvent};
 
 /// Delivers items and keeps what it has delivered.
 pub(super) struct Levels {
     protocol: Protocol,
-    /// The form of a chunk.
-    form: &'static Form,
+    /// The shape of a chunk.
+    shape: &'static Shape,
     pub(super) journal: Journal,
     pub(super) received: Received,
 }
@@ -31,7 +31,7 @@ impl Levels {
     pub(super) fn new(operation: &'static Operation, max_body_bytes: usize) -> Self {
         Self {
             protocol: operation.protocol,
-            form: chunk_form(operation),
+            shape: chunk_shape(operation),
             journal: Journal::new(operation, max_body_bytes),
             received: Received::default(),
         }
@@ -48,11 +48,11 @@ impl Levels {
             return Ok(Some(event));
         }
         self.normalise(&mut event);
-        let is_sound = shape::check(self.form, &event.data).is_ok();
+        let is_sound = shape::check(self.shape, &event.data).is_ok();
         let mended = if is_sound {
             None
         } else {
-            let mended = shape::mend_text(self.form, &event.data, RepairLevel::Structure);
+            let mended = shape::mend_text(self.shape, &event.data, RepairLevel::Structure);
             Some(mended.map_err(|error| classify::not_json(&event.data, error))?)
         };
         self.keep(&event.data);
@@ -103,10 +103,10 @@ impl Levels {
     /// The data of an event as a value, repaired as far as its type requires.
     fn parsed<T: TypedChunk>(&self, data: &str) -> Result<T, Error> {
         serde_json::from_str(data).or_else(|_| {
-            let whole = shape::mend_text(self.form, data, RepairLevel::Whole)
+            let whole = shape::mend_text(self.shape, data, RepairLevel::Whole)
                 .map_err(|error| classify::not_json(data, error))?;
             serde_json::from_str(&whole).or_else(|error| {
-                let forced = shape::mend_text(self.form, &whole, RepairLevel::Forced);
+                let forced = shape::mend_text(self.shape, &whole, RepairLevel::Forced);
                 let value = forced.and_then(|forced| serde_json::from_str(&forced));
                 value.map_err(|_| of_another_form(data, error))
             })

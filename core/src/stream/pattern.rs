@@ -16,9 +16,9 @@ pub(super) use self::places::VaryingField;
 use self::places::{VaryingRange, places};
 use super::repair;
 use super::shape::{self, RepairLevel};
-use crate::api::form::Form;
-use crate::api::generated::forms::chunk_form;
+use crate::api::generated::shapes::chunk_shape;
 use crate::api::operation::{Operation, Protocol};
+use crate::api::shape::Shape;
 use crate::wire::sse::StreamEvent;
 
 /// Number of consecutive mismatches after which no more patterns are learned.
@@ -30,8 +30,8 @@ const MAX_DIGITS: usize = 15;
 #[derive(Debug)]
 pub(super) struct Patterns {
     protocol: Protocol,
-    /// The form of a chunk.
-    form: &'static Form,
+    /// The shape of a chunk.
+    shape: &'static Shape,
     /// The last chunk, if the next one may match it.
     last: Option<Arc<ChunkPattern>>,
     misses: u32,
@@ -70,7 +70,7 @@ pub(super) struct TemplateMatch {
 
 impl Patterns {
     pub(super) fn new(operation: &Operation) -> Self {
-        Self { protocol: operation.protocol, form: chunk_form(operation), last: None, misses: 0 }
+        Self { protocol: operation.protocol, shape: chunk_shape(operation), last: None, misses: 0 }
     }
 
     /// How the chunk differs from the last one, if it differs only where it may.
@@ -91,7 +91,7 @@ impl Patterns {
         self.last = None;
         if self.misses < MAX_MISSES {
             self.misses += 1;
-            self.last = ChunkPattern::of(self.protocol, self.form, event).map(Arc::new);
+            self.last = ChunkPattern::of(self.protocol, self.shape, event).map(Arc::new);
         }
     }
 
@@ -102,17 +102,17 @@ impl Patterns {
 }
 
 impl ChunkPattern {
-    fn of(protocol: Protocol, form: &'static Form, event: &StreamEvent) -> Option<Self> {
+    fn of(protocol: Protocol, shape: &'static Shape, event: &StreamEvent) -> Option<Self> {
         let data = &event.data;
         if matches!(repair::surrogates(data), Cow::Owned(_)) {
             return None;
         }
         let (is_first, found) = places(protocol, data)?;
         let came = ChunkParts::of(data, &found);
-        let handed = if shape::check(form, data).is_ok() {
+        let handed = if shape::check(shape, data).is_ok() {
             None
         } else {
-            let mended = shape::mend_text(form, data, RepairLevel::Structure).ok()?;
+            let mended = shape::mend_text(shape, data, RepairLevel::Structure).ok()?;
             let (_, found) = places(protocol, &mended)?;
             Some(ChunkParts::of(&mended, &found)).filter(|handed| handed.varies_as(&came)).map(Some)?
         };

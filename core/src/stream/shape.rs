@@ -1,6 +1,6 @@
-//! The forms of a stream's items, and the repair of an item that deviates from its form. The check is one scan of the text
-//! that builds no values. Only if it fails is the item parsed, repaired and serialized again. The generated forms drive
-//! both. Anything that a form does not name is left unchanged.
+//! The shapes of a stream's items, and the repair of an item that deviates from its shape. The check is one scan of the text
+//! that builds no values. Only if it fails is the item parsed, repaired and serialized again. The generated shapes drive
+//! both. Anything that a shape does not name is left unchanged.
 
 use std::fmt;
 
@@ -8,47 +8,47 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::{Map, Value};
 
 use super::text::text_of;
-use crate::api::form::{Form, Member, Presence};
+use crate::api::shape::{Member, Presence, Shape};
 
-/// How far a value is repaired to match its form.
+/// How far a value is repaired to match its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepairLevel {
-    /// Values that are present are converted to the right form as far as possible, and lists and objects that code
+    /// Values that are present are converted to the right shape as far as possible, and lists and objects that code
     /// iterates over are added. No text and no number is invented.
     Structure,
     /// Also adds required members that are missing, with empty values: types can hold the result.
     Whole,
-    /// Also discards optional members of another form: text takes them as JSON, anything else becomes null.
+    /// Also discards optional members of another shape: text takes them as JSON, anything else becomes null.
     Forced,
 }
 
-/// Checks whether the text is one JSON document whose structure is of this form, so that [`RepairLevel::Structure`] would
-/// change nothing. Errors: it is not JSON, or it is of another form.
-pub(super) fn check(form: &'static Form, text: &str) -> Result<(), serde_json::Error> {
+/// Checks whether the text is one JSON document whose structure is of this shape, so that [`RepairLevel::Structure`] would
+/// change nothing. Errors: it is not JSON, or it is of another shape.
+pub(super) fn check(shape: &'static Shape, text: &str) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    Check { form, nullable: false }.deserialize(&mut reader)?;
+    Check { shape, nullable: false }.deserialize(&mut reader)?;
     reader.end()
 }
 
-/// Repairs a value to match a form.
-pub(super) fn mend(form: &'static Form, mut value: Value, mending: RepairLevel) -> Value {
-    mend_value(form, &mut value, 0, mending);
+/// Repairs a value to match a shape.
+pub(super) fn mend(shape: &'static Shape, mut value: Value, mending: RepairLevel) -> Value {
+    mend_value(shape, &mut value, 0, mending);
     value
 }
 
-/// Repairs the data of an event to match a form. Errors: it is not JSON.
+/// Repairs the data of an event to match a shape. Errors: it is not JSON.
 pub(super) fn mend_text(
-    form: &'static Form,
+    shape: &'static Shape,
     data: &str,
     mending: RepairLevel,
 ) -> Result<String, serde_json::Error> {
-    Ok(mend(form, super::repair::value(data)?, mending).to_string())
+    Ok(mend(shape, super::repair::value(data)?, mending).to_string())
 }
 
-/// Examines a value by its form.
+/// Examines a value by its shape.
 #[derive(Clone, Copy)]
 struct Check {
-    form: &'static Form,
+    shape: &'static Shape,
     nullable: bool,
 }
 
@@ -56,8 +56,8 @@ impl<'de> DeserializeSeed<'de> for Check {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match self.form {
-            Form::Any => deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ()),
+        match self.shape {
+            Shape::Any => deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ()),
             _ => deserializer.deserialize_any(self),
         }
     }
@@ -67,14 +67,14 @@ impl<'de> Visitor<'de> for Check {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.form {
-            Form::Any => "a value",
-            Form::Text(_) => "a string",
-            Form::Integer | Form::Position => "an integer",
-            Form::Number => "a number",
-            Form::Flag => "a boolean",
-            Form::Object(_) | Form::Map(_) => "an object",
-            Form::List(_) => "an array",
+        f.write_str(match self.shape {
+            Shape::Any => "a value",
+            Shape::Text(_) => "a string",
+            Shape::Integer | Shape::Position => "an integer",
+            Shape::Number => "a number",
+            Shape::Flag => "a boolean",
+            Shape::Object(_) | Shape::Map(_) => "an object",
+            Shape::List(_) => "an array",
         })
     }
 
@@ -83,55 +83,55 @@ impl<'de> Visitor<'de> for Check {
     }
 
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
-        match self.form {
-            Form::Flag => Ok(()),
+        match self.shape {
+            Shape::Flag => Ok(()),
             _ => Err(E::invalid_type(serde::de::Unexpected::Bool(value), &self)),
         }
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        match self.form {
-            Form::Integer | Form::Position | Form::Number => Ok(()),
+        match self.shape {
+            Shape::Integer | Shape::Position | Shape::Number => Ok(()),
             _ => Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
         }
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        match self.form {
-            Form::Number => Ok(()),
-            Form::Integer | Form::Position if i64::try_from(value).is_ok() => Ok(()),
+        match self.shape {
+            Shape::Number => Ok(()),
+            Shape::Integer | Shape::Position if i64::try_from(value).is_ok() => Ok(()),
             _ => Err(E::invalid_type(serde::de::Unexpected::Unsigned(value), &self)),
         }
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
-        match self.form {
-            Form::Number => Ok(()),
+        match self.shape {
+            Shape::Number => Ok(()),
             _ => Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
         }
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
-        match self.form {
-            Form::Text(_) => Ok(()),
+        match self.shape {
+            Shape::Text(_) => Ok(()),
             _ => Err(E::invalid_type(serde::de::Unexpected::Str(value), &self)),
         }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        let Form::List(form) = self.form else {
+        let Shape::List(shape) = self.shape else {
             return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
         };
-        while values.next_element_seed(Check { form, nullable: false })?.is_some() {}
+        while values.next_element_seed(Check { shape, nullable: false })?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let members = match self.form {
-            Form::Object(members) => *members,
-            Form::Map(form) => {
+        let members = match self.shape {
+            Shape::Object(members) => *members,
+            Shape::Map(shape) => {
                 while map.next_key::<IgnoredAny>()?.is_some() {
-                    map.next_value_seed(Check { form, nullable: false })?;
+                    map.next_value_seed(Check { shape, nullable: false })?;
                 }
                 return Ok(());
             }
@@ -149,7 +149,7 @@ impl<'de> Visitor<'de> for Check {
             }
             seen |= 1 << place;
             let member = &members[place];
-            map.next_value_seed(Check { form: member.form, nullable: member.may_be_null() })?;
+            map.next_value_seed(Check { shape: member.shape, nullable: member.may_be_null() })?;
         }
         let missing = members
             .iter()
@@ -182,11 +182,11 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Repairs a value that is present. Returns whether it now has the form.
-fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: RepairLevel) -> bool {
-    match form {
-        Form::Any => true,
-        Form::Text(_) => {
+/// Repairs a value that is present. Returns whether it now has the shape.
+fn mend_value(shape: &'static Shape, value: &mut Value, position: usize, mending: RepairLevel) -> bool {
+    match shape {
+        Shape::Any => true,
+        Shape::Text(_) => {
             if !value.is_string()
                 && let Some(text) = text_of(value.clone())
             {
@@ -194,7 +194,7 @@ fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: 
             }
             value.is_string()
         }
-        Form::Integer | Form::Position => {
+        Shape::Integer | Shape::Position => {
             if value.as_i64().is_none()
                 && let Some(integer) = integer_of(value)
             {
@@ -202,13 +202,13 @@ fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: 
             }
             value.as_i64().is_some()
         }
-        Form::Number => {
+        Shape::Number => {
             if let Some(number) = value.as_str().and_then(|text| text.trim().parse::<f64>().ok()) {
                 *value = number.into();
             }
             value.is_number()
         }
-        Form::Flag => {
+        Shape::Flag => {
             *value = match std::mem::take(value) {
                 Value::String(text) if text.eq_ignore_ascii_case("true") => true.into(),
                 Value::String(text) if text.eq_ignore_ascii_case("false") => false.into(),
@@ -216,25 +216,25 @@ fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: 
             };
             value.is_boolean()
         }
-        Form::Object(members) => {
+        Shape::Object(members) => {
             let Value::Object(object) = value else { return false };
             each(members.iter(), |member| mend_member(member, object, position, mending))
         }
-        Form::Map(form) => {
+        Shape::Map(shape) => {
             let Value::Object(object) = value else { return false };
             object.retain(|_, value| !value.is_null());
-            each(object.values_mut(), |value| mend_value(form, value, 0, mending))
+            each(object.values_mut(), |value| mend_value(shape, value, 0, mending))
         }
-        Form::List(form) => {
+        Shape::List(shape) => {
             let Value::Array(values) = value else { return false };
             values.retain(|value| !value.is_null());
             let placed = values.iter_mut().enumerate();
-            each(placed, |(place, value)| mend_value(form, value, place, mending))
+            each(placed, |(place, value)| mend_value(shape, value, place, mending))
         }
     }
 }
 
-/// Repairs each value, even after one that cannot be repaired. Returns whether all of them have their form.
+/// Repairs each value, even after one that cannot be repaired. Returns whether all of them have their shape.
 fn each<T>(values: impl Iterator<Item = T>, mut mend: impl FnMut(T) -> bool) -> bool {
     let failed = values.filter_map(|value| (!mend(value)).then_some(())).count();
     failed == 0
@@ -247,11 +247,11 @@ fn mend_member(
     position: usize,
     mending: RepairLevel,
 ) -> bool {
-    let Member { name, form, presence } = member;
-    let add_missing = mending != RepairLevel::Structure || form.is_structure();
+    let Member { name, shape, presence } = member;
+    let add_missing = mending != RepairLevel::Structure || shape.is_structure();
     let value = match object.get_mut(*name) {
         None | Some(Value::Null) if *presence == Presence::Required && add_missing => {
-            object.insert((*name).to_owned(), empty(form, position));
+            object.insert((*name).to_owned(), empty(shape, position));
             return true;
         }
         None if *presence == Presence::Stated && mending != RepairLevel::Structure => {
@@ -265,19 +265,19 @@ fn mend_member(
         None | Some(Value::Null) => return true,
         Some(value) => value,
     };
-    if *presence == Presence::Nullable && mending != RepairLevel::Structure && is_blank(form, value) {
+    if *presence == Presence::Nullable && mending != RepairLevel::Structure && is_blank(shape, value) {
         *value = Value::Null;
         return true;
     }
-    if mend_value(form, value, position, mending) {
+    if mend_value(shape, value, position, mending) {
         return true;
     }
     if mending != RepairLevel::Forced || *presence == Presence::Required {
         return false;
     }
-    *value = match form {
-        // A type with text in this place can hold no other form.
-        Form::Text(_) => value.to_string().into(),
+    *value = match shape {
+        // A type with text in this place can hold no other shape.
+        Shape::Text(_) => value.to_string().into(),
         _ => Value::Null,
     };
     if *presence == Presence::Optional && value.is_null() {
@@ -287,22 +287,22 @@ fn mend_member(
 }
 
 /// `{}` for an object that has required members: `"usage": {}`.
-fn is_blank(form: &Form, value: &Value) -> bool {
-    let (Form::Object(members), Value::Object(given)) = (form, value) else { return false };
+fn is_blank(shape: &Shape, value: &Value) -> bool {
+    let (Shape::Object(members), Value::Object(given)) = (shape, value) else { return false };
     given.is_empty() && members.iter().any(|member| member.presence == Presence::Required)
 }
 
 /// The value for a required member that did not arrive.
-fn empty(form: &'static Form, position: usize) -> Value {
-    match form {
-        Form::Any => Value::Null,
-        Form::Text(text) => (*text).into(),
-        Form::Integer | Form::Number => 0.into(),
-        Form::Position => position.into(),
-        Form::Flag => false.into(),
-        Form::Object(_) => mend(form, Value::Object(Map::new()), RepairLevel::Whole),
-        Form::Map(_) => Value::Object(Map::new()),
-        Form::List(_) => Value::Array(Vec::new()),
+fn empty(shape: &'static Shape, position: usize) -> Value {
+    match shape {
+        Shape::Any => Value::Null,
+        Shape::Text(text) => (*text).into(),
+        Shape::Integer | Shape::Number => 0.into(),
+        Shape::Position => position.into(),
+        Shape::Flag => false.into(),
+        Shape::Object(_) => mend(shape, Value::Object(Map::new()), RepairLevel::Whole),
+        Shape::Map(_) => Value::Object(Map::new()),
+        Shape::List(_) => Value::Array(Vec::new()),
     }
 }
 

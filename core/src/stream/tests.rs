@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use super::reading::{MAX_PREFIX_BYTES, MAX_STRAY_LOOKS};
 use super::shape::{self, RepairLevel};
 use super::{Accumulator, Bounds, GuardedBody, IdleTimeout, MAX_PACKETS_A_TURN, Opened, RawStream};
-use crate::api::form::Form;
-use crate::api::generated::forms::{chunk_form, whole_form};
+use crate::api::generated::shapes::{chunk_shape, whole_shape};
 use crate::api::operation::Operation;
 use crate::api::operations::{
     CREATE_CHAT_COMPLETION, CREATE_MESSAGE, CREATE_RESPONSE, STREAM_GENERATE_CONTENT,
 };
+use crate::api::shape::Shape;
 use crate::api::types;
 use crate::transport::response::Head;
 use crate::transport::route::Body;
@@ -329,11 +329,11 @@ proptest! {
     #[test]
     fn repair_is_idempotent_and_leaves_valid_chunks_unchanged(chunk in chunk()) {
         for operation in OPERATIONS {
-            let form = chunk_form(operation);
-            let structure = shape::mend(form, chunk.clone(), RepairLevel::Structure);
+            let shape = chunk_shape(operation);
+            let structure = shape::mend(shape, chunk.clone(), RepairLevel::Structure);
             // Repairing a repaired value changes nothing.
-            prop_assert_eq!(&structure, &shape::mend(form, structure.clone(), RepairLevel::Structure));
-            if shape::check(form, &chunk.to_string()).is_ok() {
+            prop_assert_eq!(&structure, &shape::mend(shape, structure.clone(), RepairLevel::Structure));
+            if shape::check(shape, &chunk.to_string()).is_ok() {
                 prop_assert_eq!(&structure, &chunk);
             }
         }
@@ -468,14 +468,14 @@ fn chunk() -> impl Strategy<Value = Value> {
 /// A chunk built from the tables, in each protocol: the types must not require what the tables omit.
 #[test]
 fn repair_tables_satisfy_the_generated_types() {
-    fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static Form, value: Value) {
-        let whole = shape::mend(form, value, RepairLevel::Whole);
+    fn assert_reads<T: serde::de::DeserializeOwned>(shape: &'static Shape, value: Value) {
+        let whole = shape::mend(shape, value, RepairLevel::Whole);
         if let Err(error) = serde_json::from_value::<T>(whole.clone()) {
             panic!("{error}: {whole}");
         }
     }
 
-    let [chat, responses, native, messages] = OPERATIONS.map(chunk_form);
+    let [chat, responses, native, messages] = OPERATIONS.map(chunk_shape);
     let call = json!({"function": {}});
     assert_reads::<types::ChatCompletionChunk>(
         chat,
@@ -497,7 +497,7 @@ fn repair_tables_satisfy_the_generated_types() {
         json!({"message": {"content": [{}]}, "content_block": {"cache_control": {}}, "delta": {}, "usage": {"output_tokens": 1},
                "error": {}}),
     );
-    let [chat, responses, _, messages] = OPERATIONS.map(whole_form);
+    let [chat, responses, _, messages] = OPERATIONS.map(whole_shape);
     assert_reads::<types::ChatCompletion>(chat, json!({"choices": [{"message": {"tool_calls": [call]}}]}));
     assert_reads::<types::Response>(responses, json!({}));
     assert_reads::<types::Message>(messages, json!({"content": [{}], "usage": {"cache_creation": {}}}));

@@ -137,7 +137,7 @@ fn native(content: NativeContent<'_>) -> Option<Cow<'_, str>> {
     parts.filter_map(|part| part.text).reduce(|text, more| text + more)
 }
 
-/// The same for a chunk that deviates from its form.
+/// The same for a chunk that deviates from its shape.
 fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
     let first = |list: &mut Value| {
         let index = |entry: &Value| entry.get("index").and_then(Value::as_u64).unwrap_or(0);

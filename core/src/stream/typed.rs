@@ -11,7 +11,7 @@ use super::RawStream;
 use super::chunk_template::ChunkTemplate;
 use super::shape::{self, RepairLevel};
 use crate::api::chunk::Chunk;
-use crate::api::generated::forms::whole_form;
+use crate::api::generated::shapes::whole_shape;
 use crate::transport::response::{RawResponse, Response};
 use crate::wire::error::Error;
 use crate::wire::sse::Frame;
@@ -178,8 +178,8 @@ impl<T: Chunk> EventStream<T> {
         let operation = self.raw.operation();
         let whole = self.raw.finish().await?;
         whole.clone().parse(operation).or_else(|error| {
-            let form = whole_form(operation);
-            let mended = shape::mend_text(form, &String::from_utf8_lossy(&whole.body), RepairLevel::Forced);
+            let shape = whole_shape(operation);
+            let mended = shape::mend_text(shape, &String::from_utf8_lossy(&whole.body), RepairLevel::Forced);
             let body = mended.map_err(|_| error)?.into();
             RawResponse { body, ..whole }.parse(operation)
         })

@@ -257,12 +257,12 @@ impl Transport {
         &self,
         request: Outgoing,
         operation: &'static Operation,
-        form: ResponseMode,
+        mode: ResponseMode,
         options: &RequestOptions,
     ) -> Result<Answer, Error> {
         let span =
-            CallSpan::begin(operation, &request, form == ResponseMode::Stream, self.settings.telemetry);
-        let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
+            CallSpan::begin(operation, &request, mode == ResponseMode::Stream, self.settings.telemetry);
+        let answer = self.attempts(request, operation, mode, options).instrument(span.span()).await;
         // Errors of an attempt are already redacted; this covers errors outside of the attempts, such as those of a key
         // provider.
         let answer = answer.map_err(|error| self.shown(error));
@@ -281,7 +281,7 @@ impl Transport {
         &self,
         mut request: Outgoing,
         operation: &'static Operation,
-        form: ResponseMode,
+        mode: ResponseMode,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
         let clock = self.clock();
@@ -302,13 +302,13 @@ impl Transport {
             number += 1;
             request.headers.insert(RETRY_COUNT, HeaderValue::from(number - 1));
             let answer = if self.settings.middleware.is_empty() {
-                let sent = self.send(&mut request, form, &deadline, options).await;
+                let sent = self.send(&mut request, mode, &deadline, options).await;
                 sent.map_err(|error| Failed { error, is_final: false })
             } else {
                 // Middleware changes its own attempt only.
                 let (request, remaining) = (request.clone(), deadline.remaining());
                 let attempt = Attempt { operation, request, number, max_retries, remaining, previous };
-                self.wrapped(attempt, form, &deadline, options).await
+                self.wrapped(attempt, mode, &deadline, options).await
             };
             let Failed { error, is_final } = match answer {
                 Ok((mut head, body)) => {

@@ -11,14 +11,14 @@ mod conveniences;
 pub mod error_kinds;
 
 #[rustfmt::skip]
-#[cfg(feature = "client")]
-pub(crate) mod forms;
-
-#[rustfmt::skip]
 pub mod operations;
 
 #[rustfmt::skip]
 pub(crate) mod presence;
+
+#[rustfmt::skip]
+#[cfg(feature = "client")]
+pub(crate) mod shapes;
 
 #[rustfmt::skip]
 pub mod types;

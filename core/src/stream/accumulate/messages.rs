@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{index_of, members_memory, merge_member, merge_members};
-use crate::api::generated::forms;
+use crate::api::generated::shapes;
 use crate::stream::repair;
 use crate::stream::shape::{self, RepairLevel};
 use crate::stream::text::text_of;
@@ -93,7 +93,7 @@ impl MessageBuilder {
     pub(super) fn document(&self) -> Value {
         let mut message = self.message.clone();
         message.insert("content".to_owned(), self.content.values().map(ContentBlock::document).collect());
-        shape::mend(&forms::MESSAGE, Value::Object(message), RepairLevel::Whole)
+        shape::mend(&shapes::MESSAGE, Value::Object(message), RepairLevel::Whole)
     }
 
     pub(super) fn memory(&self) -> usize {

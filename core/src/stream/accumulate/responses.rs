@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{MAX_ENTRIES_SEARCHED, index_of, members_memory, merge_members};
-use crate::api::generated::forms;
+use crate::api::generated::shapes;
 use crate::stream::classify;
 use crate::stream::shape::{self, RepairLevel};
 use crate::stream::text::text_of;
@@ -202,7 +202,7 @@ impl ResponseBuilder {
         if response.is_empty() {
             response.insert("status".to_owned(), "in_progress".into());
         }
-        shape::mend(&forms::RESPONSE, Value::Object(response), RepairLevel::Whole)
+        shape::mend(&shapes::RESPONSE, Value::Object(response), RepairLevel::Whole)
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -246,7 +246,7 @@ fn new_part(kind: &str, text: &str) -> Map<String, Value> {
     part
 }
 
-/// Takes the parts out of a list and leaves it empty. A member of another form is left unchanged.
+/// Takes the parts out of a list and leaves it empty. A member of another shape is left unchanged.
 fn take_parts(members: &mut Map<String, Value>, name: &str) -> BTreeMap<u64, Map<String, Value>> {
     let Some(Value::Array(list)) = members.get_mut(name) else { return BTreeMap::new() };
     let parts = std::mem::take(list).into_iter().filter_map(|part| match part {

@@ -35,7 +35,7 @@ impl Transport {
     pub(super) async fn wrapped(
         &self,
         mut attempt: Attempt,
-        form: ResponseMode,
+        mode: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Failed> {
@@ -55,7 +55,7 @@ impl Transport {
             passed += 1;
         }
         let result = match result.and_then(|()| check_framing(&attempt)) {
-            Ok(()) => self.send(&mut attempt.request, form, deadline, options).await.map_err(tried),
+            Ok(()) => self.send(&mut attempt.request, mode, deadline, options).await.map_err(tried),
             Err(failed) => Err(failed),
         };
         let elapsed = deadline.elapsed().saturating_sub(began);
@@ -90,13 +90,13 @@ impl Transport {
     pub(super) async fn send(
         &self,
         request: &mut Outgoing,
-        form: ResponseMode,
+        mode: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
         // The response may quote what was sent, and middleware may have changed the headers by now.
         let secrets = Secrets::of(request, &self.settings.known_keys);
-        let sent = self.answer(request, &secrets, form, deadline, options).await;
+        let sent = self.answer(request, &secrets, mode, deadline, options).await;
         sent.map_err(|error| error.shown(&secrets.redactor()))
     }
 
@@ -105,7 +105,7 @@ impl Transport {
         &self,
         request: &mut Outgoing,
         secrets: &Secrets,
-        form: ResponseMode,
+        mode: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
@@ -136,7 +136,7 @@ impl Transport {
             let retry_after = retry::retry_after(&head.headers, now);
             return Err(status_error(head, body).with_retry_after(retry_after));
         }
-        if form == ResponseMode::Stream {
+        if mode == ResponseMode::Stream {
             return Ok((head, Success::Open(body, lease)));
         }
         let idle = self.silence(options).limit;

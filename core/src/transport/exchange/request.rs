@@ -22,7 +22,7 @@ impl Transport {
     pub(super) fn build(
         &self,
         call: Call,
-        form: ResponseMode,
+        mode: ResponseMode,
         options: &RequestOptions,
     ) -> Result<Outgoing, Error> {
         let Call { operation, path, query, body, files, is_object, .. } = call;
@@ -47,7 +47,7 @@ impl Transport {
         if !names.is_empty() {
             edit_body(&mut request, |body| body::with_members(body, &names))?;
         }
-        self.prepare(&mut request, operation, is_object, form, options)?;
+        self.prepare(&mut request, operation, is_object, mode, options)?;
         if !operation.form.is_empty()
             && let Some(body) = &request.body
         {
@@ -65,11 +65,11 @@ impl Transport {
         request: &mut Outgoing,
         operation: &Operation,
         is_object: bool,
-        form: ResponseMode,
+        mode: ResponseMode,
         options: &RequestOptions,
     ) -> Result<(), Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
-        match (form, operation.stream) {
+        match (mode, operation.stream) {
             (ResponseMode::Stream, StreamMode::Never) => {
                 return Err(invalid("the operation does not stream".to_owned()));
             }
@@ -79,11 +79,11 @@ impl Transport {
             _ => {}
         }
         if let Some(extra) = &options.extra_body {
-            check_switch(operation, form, extra)?;
+            check_switch(operation, mode, extra)?;
             edit_body(request, |body| body::with_members(body, extra))?;
         }
         if let StreamMode::Parameter(name) = operation.stream {
-            let streams = form == ResponseMode::Stream;
+            let streams = mode == ResponseMode::Stream;
             edit_body(request, |body| body::with_switch(body, is_object, name, streams))?;
         }
         if options.validate.unwrap_or(self.settings.validate) {
@@ -104,12 +104,12 @@ impl Transport {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         headers.insert(USER_AGENT, self.user_agent.clone());
-        let accept = match form {
+        let accept = match mode {
             ResponseMode::Document => operation.response.media_type(),
             ResponseMode::Stream => "text/event-stream, application/json",
         };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        if form == ResponseMode::Stream {
+        if mode == ResponseMode::Stream {
             // A compressing proxy tends to buffer events until its buffer is full.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
@@ -148,13 +148,13 @@ fn joined(operation: &Operation, query: Vec<(String, String)>) -> Vec<(String, S
 }
 
 /// The way of calling decides whether a response streams: its method has the types for the one or the other.
-fn check_switch(operation: &Operation, form: ResponseMode, extra: &Map<String, Value>) -> Result<(), Error> {
+fn check_switch(operation: &Operation, mode: ResponseMode, extra: &Map<String, Value>) -> Result<(), Error> {
     let StreamMode::Parameter(name) = operation.stream else { return Ok(()) };
-    if extra.get(name).is_none_or(|value| *value == Value::Bool(form == ResponseMode::Stream)) {
+    if extra.get(name).is_none_or(|value| *value == Value::Bool(mode == ResponseMode::Stream)) {
         return Ok(());
     }
     let (method, resource) = (operation.qualified_name(), operation.resource);
-    let message = match form {
+    let message = match mode {
         ResponseMode::Document => format!(
             "extra_body cannot set {name:?} of a call for a whole response; to stream, give {name} to {method} \
              itself (in Rust, call {resource}.stream)"

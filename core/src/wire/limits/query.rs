@@ -182,7 +182,7 @@ mod tests {
                 "parameters": {
                     "kinds": {"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["book", "film"]}},
                     "ids": {"type": "array", "minItems": 2, "items": {"type": "integer", "minimum": 1}},
-                    "X-Tag": {"type": "string", "maxLength": 3, "pattern": "^[a-z]+$", "x-form": "letters"},
+                    "X-Tag": {"type": "string", "maxLength": 3, "pattern": "^[a-z]+$", "x-pattern-words": "letters"},
                     "X-Depth": {"type": "integer", "maximum": 9},
                 },
                 "required_headers": ["X-Tag"],

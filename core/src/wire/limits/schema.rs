@@ -100,9 +100,9 @@ pub(super) struct Schema {
     pub(super) min_length: Option<usize>,
     pub(super) max_length: Option<usize>,
     pub(super) pattern: Option<Pattern>,
-    /// The accepted form, in words.
-    #[serde(rename = "x-form", default)]
-    pub(super) form: String,
+    /// What the pattern accepts, in words.
+    #[serde(rename = "x-pattern-words", default)]
+    pub(super) pattern_words: String,
     pub(super) format: Option<Format>,
     pub(super) items: Option<Box<Schema>>,
     pub(super) min_items: Option<usize>,

@@ -224,7 +224,7 @@ impl Walk {
             && !pattern.admits(value)
         {
             self.find(schema, "pattern", at, section, || {
-                format!("{} is {}, not {}", at.name(), brief(value), schema.form)
+                format!("{} is {}, not {}", at.name(), brief(value), schema.pattern_words)
             });
         }
         if let Some(format) = schema.format

@@ -1,5 +1,5 @@
-//! Emits the forms of stream events and final documents, member by member, which the client uses to repair deviating
-//! items. A form states what the generated types require: an open union is one object with the members of all its
+//! Emits the shapes of stream events and final documents, member by member, which the client uses to repair deviating
+//! items. A shape states what the generated types require: an open union is one object with the members of all its
 //! variants.
 
 use std::collections::BTreeSet;
@@ -12,16 +12,16 @@ use super::{Input, file};
 use crate::model::{Api, File, Kind, Operation, Part, Type, Union};
 use crate::names;
 
-/// `core/src/api/generated/forms.rs`.
+/// `core/src/api/generated/shapes.rs`.
 pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let api = input.api;
-    let forms = Forms { api };
-    let mut code = "//! The forms of the items of streams and of the documents that they add up to.\n\n\
-         use crate::api::form::Presence::{Nullable, Optional, Required, Stated};\n\
-         use crate::api::form::{Form, Member, Presence};\n\
+    let shapes = Shapes { api };
+    let mut code = "//! The shapes of the items of streams and of the documents that they add up to.\n\n\
+         use crate::api::shape::Presence::{Nullable, Optional, Required, Stated};\n\
+         use crate::api::shape::{Shape, Member, Presence};\n\
          use crate::api::operation::Operation;\n\n\
-         const fn member(name: &'static str, presence: Presence, form: &'static Form) -> Member {\n    \
-         Member { name, form, presence }\n}\n"
+         const fn member(name: &'static str, presence: Presence, shape: &'static Shape) -> Member {\n    \
+         Member { name, shape, presence }\n}\n"
         .to_owned();
     let mut reached = BTreeSet::new();
     let chunk = |operation: &Operation| operation.stream.as_ref().map(|stream| stream.item.clone());
@@ -29,24 +29,28 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
         let stream = operation.stream.as_ref()?;
         Some(operation.response.clone().unwrap_or_else(|| stream.item.clone()))
     };
-    code.push_str("\n/// The form of the items that an operation streams.\n");
-    code.push_str(&forms.of_operations("chunk_form", chunk, &mut reached));
-    code.push_str("\n/// The form of the answer that a stream of an operation adds up to.\n");
-    code.push_str(&forms.of_operations("whole_form", whole, &mut reached));
+    code.push_str("\n/// The shape of the items that an operation streams.\n");
+    code.push_str(&shapes.of_operations("chunk_shape", chunk, &mut reached));
+    code.push_str("\n/// The shape of the answer that a stream of an operation adds up to.\n");
+    code.push_str(&shapes.of_operations("whole_shape", whole, &mut reached));
     for (name, schema) in api.schemas.iter().filter(|(name, _)| reached.contains(*name)) {
-        let form = forms.of_schema(name).unwrap_or_default();
+        let shape = shapes.of_schema(name).unwrap_or_default();
         let constant = names::constant(name);
-        _ = write!(code, "\n/// {name} ({}).\npub(crate) static {constant}: Form = {form};\n", schema.source);
+        _ = write!(
+            code,
+            "\n/// {name} ({}).\npub(crate) static {constant}: Shape = {shape};\n",
+            schema.source
+        );
     }
-    Ok(vec![file("core/src/api/generated/forms.rs", &api.source, &code)])
+    Ok(vec![file("core/src/api/generated/shapes.rs", &api.source, &code)])
 }
 
-struct Forms<'api> {
+struct Shapes<'api> {
     api: &'api Api,
 }
 
-impl Forms<'_> {
-    /// A function from an operation to the form of one of its types.
+impl Shapes<'_> {
+    /// A function from an operation to the shape of one of its types.
     fn of_operations(
         &self,
         function: &str,
@@ -54,27 +58,27 @@ impl Forms<'_> {
         reached: &mut BTreeSet<String>,
     ) -> String {
         let mut code = format!(
-            "pub(crate) fn {function}(operation: &Operation) -> &'static Form {{\n    match operation.id {{\n"
+            "pub(crate) fn {function}(operation: &Operation) -> &'static Shape {{\n    match operation.id {{\n"
         );
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for operation in &self.api.operations {
             let Some(ty) = ty(operation) else { continue };
             self.reach(&ty, reached);
-            let form = self.of_type(&ty);
+            let shape = self.of_type(&ty);
             let id = format!("{:?}", operation.id);
-            match found.iter_mut().find(|(known, _)| *known == form) {
+            match found.iter_mut().find(|(known, _)| *known == shape) {
                 Some((_, ids)) => ids.push(id),
-                None => found.push((form, vec![id])),
+                None => found.push((shape, vec![id])),
             }
         }
-        for (form, ids) in found {
-            _ = writeln!(code, "        {} => &{form},", ids.join(" | "));
+        for (shape, ids) in found {
+            _ = writeln!(code, "        {} => &{shape},", ids.join(" | "));
         }
-        code.push_str("        _ => &Form::Any,\n    }\n}\n");
+        code.push_str("        _ => &Shape::Any,\n    }\n}\n");
         code
     }
 
-    /// Notes the objects that the form of a type refers to.
+    /// Notes the objects that the shape of a type refers to.
     fn reach(&self, ty: &Type, reached: &mut BTreeSet<String>) {
         match ty {
             Type::Array(inner) | Type::Map(inner) | Type::Nullable(inner) => self.reach(inner, reached),
@@ -101,7 +105,7 @@ impl Forms<'_> {
         }
     }
 
-    /// The form of an object, as an expression; none for what is no object with members.
+    /// The shape of an object, as an expression; none for what is no object with members.
     fn of_schema(&self, name: &str) -> Option<String> {
         let assumed = match &self.api.schemas[name].kind {
             Kind::Union(union) => union.discriminator.as_deref().zip(union.assumed.as_deref()),
@@ -112,14 +116,14 @@ impl Forms<'_> {
 
     /// assumed: the member that tells kinds apart, and the kind that is assumed.
     fn of_parts(&self, parts: &[Part], assumed: Option<(&str, &str)>) -> String {
-        let mut code = "Form::Object(&[\n".to_owned();
+        let mut code = "Shape::Object(&[\n".to_owned();
         for part in parts {
-            let form = match assumed {
-                Some((discriminator, kind)) if part.name == discriminator => format!("Form::Text({kind:?})"),
-                _ if part.position => "Form::Position".to_owned(),
+            let shape = match assumed {
+                Some((discriminator, kind)) if part.name == discriminator => format!("Shape::Text({kind:?})"),
+                _ if part.position => "Shape::Position".to_owned(),
                 _ => self.of_type(&part.ty),
             };
-            _ = writeln!(code, "    member({:?}, {}, &{form}),", part.name, self.presence(part));
+            _ = writeln!(code, "    member({:?}, {}, &{shape}),", part.name, self.presence(part));
         }
         code.push_str("])");
         code
@@ -133,29 +137,29 @@ impl Forms<'_> {
     /// As an expression.
     fn of_type(&self, ty: &Type) -> String {
         match ty {
-            Type::Const(Value::String(text)) => format!("Form::Text({text:?})"),
+            Type::Const(Value::String(text)) => format!("Shape::Text({text:?})"),
             // The one word that there is stands where a required one is missing.
             Type::Enum(string_enum) => match string_enum.values.as_slice() {
-                [only] => format!("Form::Text({only:?})"),
-                _ => "Form::Text(\"\")".to_owned(),
+                [only] => format!("Shape::Text({only:?})"),
+                _ => "Shape::Text(\"\")".to_owned(),
             },
-            Type::String => "Form::Text(\"\")".to_owned(),
-            Type::Integer => "Form::Integer".to_owned(),
-            Type::Number => "Form::Number".to_owned(),
-            Type::Boolean | Type::Const(Value::Bool(_)) => "Form::Flag".to_owned(),
+            Type::String => "Shape::Text(\"\")".to_owned(),
+            Type::Integer => "Shape::Integer".to_owned(),
+            Type::Number => "Shape::Number".to_owned(),
+            Type::Boolean | Type::Const(Value::Bool(_)) => "Shape::Flag".to_owned(),
             Type::Union(union) => match self.inline(union) {
                 Some(parts) => self.of_parts(&parts, None).replace('\n', "\n    "),
-                None => "Form::Any".to_owned(),
+                None => "Shape::Any".to_owned(),
             },
-            Type::Any | Type::Const(_) | Type::File => "Form::Any".to_owned(),
+            Type::Any | Type::Const(_) | Type::File => "Shape::Any".to_owned(),
             Type::Nullable(inner) => self.of_type(inner),
-            Type::Array(inner) => format!("Form::List(&{})", self.of_type(inner)),
-            Type::Map(inner) if **inner == Type::Any => "Form::Object(&[])".to_owned(),
-            Type::Map(inner) => format!("Form::Map(&{})", self.of_type(inner)),
+            Type::Array(inner) => format!("Shape::List(&{})", self.of_type(inner)),
+            Type::Map(inner) if **inner == Type::Any => "Shape::Object(&[])".to_owned(),
+            Type::Map(inner) => format!("Shape::Map(&{})", self.of_type(inner)),
             Type::Ref(name) => match &self.api.schemas[name].kind {
                 Kind::Enum(string_enum) => self.of_type(&Type::Enum(string_enum.clone())),
                 Kind::Alias(inner) => self.of_type(inner),
-                _ if self.api.parts(name).is_none() => "Form::Any".to_owned(),
+                _ if self.api.parts(name).is_none() => "Shape::Any".to_owned(),
                 _ => names::constant(name),
             },
         }

@@ -1,9 +1,9 @@
-//! The building blocks of the generated forms: the kind of each value and the members of each object. The forms themselves
-//! are generated (`generated/forms.rs`); `stream/shape.rs` checks and repairs values by them.
+//! The building blocks of the generated shapes: the kind of each value and the members of each object. The shapes themselves
+//! are generated (`generated/shapes.rs`); `stream/shape.rs` checks and repairs values by them.
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Form {
+pub(crate) enum Shape {
     Any,
     /// A string; the given one replaces a required string that is missing.
     Text(&'static str),
@@ -14,16 +14,16 @@ pub(crate) enum Form {
     Flag,
     /// An object that has these members and may have others.
     Object(&'static [Member]),
-    /// An object whose values are all of one form.
-    Map(&'static Form),
-    List(&'static Form),
+    /// An object whose values are all of one shape.
+    Map(&'static Shape),
+    List(&'static Shape),
 }
 
 /// A member of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
     pub(crate) name: &'static str,
-    pub(crate) form: &'static Form,
+    pub(crate) shape: &'static Shape,
     pub(crate) presence: Presence,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Presence {
     Nullable,
 }
 
-impl Form {
+impl Shape {
     /// Whether code that reads an item iterates over such a value and fails if it is missing.
     pub(crate) fn is_structure(&self) -> bool {
         matches!(self, Self::Object(_) | Self::List(_) | Self::Position)
@@ -48,10 +48,10 @@ impl Form {
 
 impl Member {
     pub(crate) fn may_be_null(&self) -> bool {
-        matches!(self.presence, Presence::Stated | Presence::Nullable) || !self.form.is_structure()
+        matches!(self.presence, Presence::Stated | Presence::Nullable) || !self.shape.is_structure()
     }
 
     pub(crate) fn may_be_missing(&self) -> bool {
-        self.presence != Presence::Required || !self.form.is_structure()
+        self.presence != Presence::Required || !self.shape.is_structure()
     }
 }

@@ -236,6 +236,24 @@ fn broken_rules_stop_generation_and_list_every_problem() {
 }
 
 #[test]
+fn problems_of_every_phase_name_the_file_of_their_specification() {
+    let problem = |pointer: &str, value: Value| {
+        let mut sources = edited(pointer, value);
+        sources.openapi.name = "library.yaml".to_owned();
+        format!("{:#}", generate(&sources, emit::ALL).expect_err("it cannot be generated"))
+    };
+    let line = "/paths/~1v1~1lines~1{line_id}/get";
+    let linted = problem(&format!("{line}/summary"), Value::Null);
+    assert!(linted.starts_with(&format!("library.yaml#{line}/summary: summary is missing")), "{linted}");
+    let first = serde_json::json!({"operation": "gone", "member": "id"});
+    let built = problem(&format!("{line}/parameters/0/x-example-from"), first);
+    assert!(built.starts_with(&format!("library.yaml#{line}: x-example-from of ")), "{built}");
+    let weight = "/components/schemas/LineRequest/properties/weight";
+    let of_model = problem(&format!("{weight}/type"), "number".into());
+    assert!(of_model.starts_with(&format!("library.yaml#{weight}: ")), "{of_model}");
+}
+
+#[test]
 fn renaming_an_operation_id_keeps_its_client_method() {
     let id = "/paths/~1v1~1lines~1{line_id}/get/operationId";
     let before = output(&sources());

@@ -206,6 +206,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("checkkit/tests/", RUST_TESTS),
     ("cli/src/", PROGRAM),
     ("cli/tests/", RUST_TESTS),
+    ("codegen/ARCHITECTURE.md", &["rust", "book"]),
     ("config/providers/", GATEWAY),
     ("config/src/", GATEWAY),
     ("connect/tests/", RUST_TESTS),

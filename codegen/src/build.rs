@@ -13,7 +13,8 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::document::{
-    Document, FORM, OperationNode, child, non_json_body, request_media, responses, schema_name, text,
+    Document, FORM, OperationNode, child, is_true, items_of, members_of, non_json_body, request_media,
+    responses, schema_name, text,
 };
 use super::error_statuses::statuses;
 use super::load::Sources;
@@ -23,7 +24,8 @@ use super::model::{
 };
 use super::names;
 use super::schema::{
-    FileMember, file_member, form_bodies, is_null, merge_all_of, only_variant, types, variants,
+    FileMember, file_member, form_bodies, is_null, merge_all_of, only_variant, required_names, types,
+    variants,
 };
 
 /// Builds the model. The document must have passed [`super::lint::lint`].
@@ -136,10 +138,9 @@ impl Builder<'_> {
 
     fn object(&mut self, name: &str, node: &Value, source: &str) -> Result<Object> {
         let merged = merge_all_of(self.document, node)?;
-        let required: HashSet<&str> =
-            merged["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: HashSet<&str> = required_names(&merged).collect();
         let mut fields = Vec::new();
-        for (property, inner) in merged["properties"].as_object().into_iter().flatten() {
+        for (property, inner) in members_of(&merged, "properties") {
             let own = text(inner, "x-source");
             let source = if own.is_empty() { source } else { own };
             let target = self.document.follow(only_variant(inner))?;
@@ -168,9 +169,9 @@ impl Builder<'_> {
                 source: source.to_owned(),
                 additions: additions(inner)?,
                 deprecated: is_deprecated(inner),
-                position: inner.get("x-position") == Some(&Value::Bool(true)),
-                accepts_type: inner.get("x-accepts-type") == Some(&Value::Bool(true)),
-                brackets: inner.get("x-brackets") == Some(&Value::Bool(true)),
+                position: is_true(inner, "x-position"),
+                accepts_type: is_true(inner, "x-accepts-type"),
+                brackets: is_true(inner, "x-brackets"),
                 example: example(inner),
             });
         }
@@ -211,9 +212,8 @@ impl Builder<'_> {
             return Ok(Type::Const(value.clone()));
         }
         for (key, open) in [("enum", false), ("x-extensible-enum", true)] {
-            if let Some(values) = node.get(key).and_then(Value::as_array) {
-                let values: Vec<String> =
-                    values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+            if node.get(key).is_some_and(Value::is_array) {
+                let values = strings(node, key);
                 let meanings = meanings(node, &values).with_context(|| name.to_owned())?;
                 return Ok(Type::Enum(StringEnum { values, meanings, open }));
             }
@@ -265,7 +265,7 @@ impl Builder<'_> {
                     .pointer("/x-discriminator/propertyName")
                     .and_then(Value::as_str)
                     .map(str::to_owned),
-                open: node.get("x-open-union") == Some(&Value::Bool(true)),
+                open: is_true(node, "x-open-union"),
                 assumed: node.get("x-assumed-kind").and_then(Value::as_str).map(str::to_owned),
             })
         };
@@ -334,7 +334,7 @@ impl Builder<'_> {
                     node: text(methods, "node").to_owned(),
                 }),
                 item,
-                last_events: strings(stream.get("last_events")),
+                last_events: strings(stream, "last_events"),
                 terminator: stream.get("terminator").and_then(Value::as_str).map(str::to_owned),
             }),
             _ => None,
@@ -381,7 +381,7 @@ impl Builder<'_> {
                 "query" => Location::Query,
                 _ => Location::Header,
             },
-            required: node.get("required") == Some(&Value::Bool(true)),
+            required: is_true(node, "required"),
             fixed: schema.get("const").and_then(Value::as_str).map(str::to_owned),
             encoding: match (node.get("x-slashes"), node.get("explode")) {
                 (Some(Value::Bool(true)), _) => Encoding::Slashes,
@@ -405,11 +405,11 @@ const PREVIEW: &str =
 /// The description of an operation.
 fn description(node: &Value) -> String {
     let own = marked(text(node, "description"), is_deprecated(node));
-    if node.get("x-preview") == Some(&Value::Bool(true)) { format!("{own} {PREVIEW}") } else { own }
+    if is_true(node, "x-preview") { format!("{own} {PREVIEW}") } else { own }
 }
 
 fn is_deprecated(node: &Value) -> bool {
-    node.get("deprecated") == Some(&Value::Bool(true))
+    is_true(node, "deprecated")
 }
 
 /// A description that documents and docstrings of all languages show.
@@ -439,7 +439,7 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
 
 /// `x-helpers` of an operation.
 fn helpers(node: &Value) -> Result<Vec<Helper>> {
-    let helpers = node.get("x-helpers").and_then(Value::as_object).into_iter().flatten();
+    let helpers = members_of(node, "x-helpers");
     let named = helpers.map(|(name, helper)| {
         let helper = Helper::deserialize(helper).with_context(|| format!("x-helpers: {name}"))?;
         Ok(Helper { name: name.clone(), ..helper })
@@ -459,9 +459,8 @@ fn example(node: &Value) -> Option<Value> {
 }
 
 /// The strings of a list; none where there is no list.
-fn strings(list: Option<&Value>) -> Vec<String> {
-    let words = list.and_then(Value::as_array).into_iter().flatten();
-    words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+fn strings(node: &Value, key: &str) -> Vec<String> {
+    items_of(node, key).filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 /// A schema's constraints, for documentation; the schema itself is what enforces them.
@@ -490,7 +489,7 @@ fn constraints(node: &Value) -> Result<Constraints> {
 
 /// A schema's additions to the source, in words: the bounds that `x-ours` names, and `x-added`.
 fn additions(node: &Value) -> Result<String> {
-    let marked = strings(node.get("x-ours"));
+    let marked = strings(node, "x-ours");
     let members = node.as_object().into_iter().flatten().filter(|(key, _)| marked.contains(key));
     let marked: serde_json::Map<String, Value> =
         members.map(|(key, value)| (key.clone(), value.clone())).collect();

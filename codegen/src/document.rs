@@ -98,7 +98,7 @@ impl Document {
         &'doc self,
         operation: OperationNode<'doc>,
     ) -> Vec<(ParameterPlace, &'doc Value)> {
-        let list = |node: &'doc Value| node.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let list = |node: &'doc Value| items_of(node, "parameters");
         let key = |parameter: &Value| (text(parameter, "name").to_owned(), text(parameter, "in").to_owned());
         let own: Vec<_> = list(operation.node)
             .enumerate()
@@ -136,7 +136,7 @@ impl Document {
 
 /// The responses of an operation, by status.
 pub(crate) fn responses(operation: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    operation.get("responses").and_then(Value::as_object).into_iter().flatten()
+    members_of(operation, "responses")
 }
 
 /// The body of a successful response, if it is something other than JSON and events: also that there is none.
@@ -192,4 +192,22 @@ pub(crate) fn placeholders(path: &str) -> impl Iterator<Item = &str> {
 /// A string member, or the empty string.
 pub(crate) fn text<'a>(node: &'a Value, key: &str) -> &'a str {
     node.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The items of an array member; none if there is no such array.
+pub(crate) fn items_of<'a>(node: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    node.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The members of an object member, in order; none if there is no such object.
+pub(crate) fn members_of<'a>(
+    node: &'a Value,
+    key: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    node.get(key).and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Whether a member is `true`.
+pub(crate) fn is_true(node: &Value, key: &str) -> bool {
+    node.get(key) == Some(&Value::Bool(true))
 }

@@ -18,13 +18,17 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::document::{Document, OperationNode, child, non_json_body, request_schema, responses, text};
+use super::document::{
+    Document, OperationNode, child, is_true, items_of, members_of, non_json_body, request_schema, responses,
+    text,
+};
 use super::load::Sources;
 use super::model::checker::{Checker, Suite};
 use super::model::{Api, NonJsonBody, SpecEnum as _};
 use super::names;
 use super::schema::{
-    CHECKED_FORMATS, FileMember, closed_variants, file_member, form_bodies, merge_all_of, types,
+    CHECKED_FORMATS, FileMember, closed_variants, file_member, form_bodies, merge_all_of, required_names,
+    types,
 };
 use super::vocabulary::FILE_PART;
 
@@ -174,7 +178,7 @@ impl Lowering<'_> {
     fn component(&mut self, node: &Value, place: &SchemaContext) -> Result<()> {
         let name = &place.name;
         let at = child("/components/schemas", name);
-        let lowered = if node.get("x-open-union") == Some(&Value::Bool(true)) {
+        let lowered = if is_true(node, "x-open-union") {
             self.open_union(node, &at, place)?
         } else if let Some(values) = open_values(node) {
             self.open_enums.push((name.clone(), values));
@@ -215,13 +219,13 @@ impl Lowering<'_> {
         if let Some(values) = open_values(node) {
             return self.open_enum(node, values, at, place);
         }
-        if node.get("x-open-union") == Some(&Value::Bool(true)) {
+        if is_true(node, "x-open-union") {
             return self.inline_open_union(node, at, place);
         }
         let merged;
         let node = if node.get("allOf").is_some() {
             // Merging keeps the members; a type has no conditions.
-            let mut parts = node["allOf"].as_array().into_iter().flatten();
+            let mut parts = items_of(node, "allOf");
             if parts.any(|part| part.get("if").is_some()) {
                 self.drop(at, "allOf", &node["allOf"], place.enforcer());
             }
@@ -380,15 +384,9 @@ impl Lowering<'_> {
         at: &str,
         place: &SchemaContext,
     ) -> Result<()> {
-        let required: Vec<&str> = node
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let required: Vec<&str> = required_names(node).collect();
         let mut properties = Map::new();
-        for (name, inner) in node["properties"].as_object().into_iter().flatten() {
+        for (name, inner) in members_of(node, "properties") {
             let at = child(&child(at, "properties"), name);
             let file = if place.is_form_body { file_member(self.document, inner) } else { None };
             let mut lowered = match file {
@@ -446,7 +444,7 @@ impl Lowering<'_> {
                 continue;
             }
             // Rust has no optional arguments: such a header is set on the resource.
-            if parameter["in"] == "header" && parameter.get("required") != Some(&json!(true)) {
+            if parameter["in"] == "header" && !is_true(parameter, "required") {
                 continue;
             }
             let context = SchemaContext::new(names::parameter(id, name), true);

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, bail};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::document::{Document, FORM, child, request_media, schema_name};
+use super::document::{Document, FORM, child, is_true, items_of, members_of, request_media, schema_name};
 
 /// The non-null types of a schema, and whether null is among them.
 pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
@@ -67,8 +67,8 @@ pub(crate) fn is_null(node: &Value) -> bool {
 
 /// The described variants of a `oneOf`: of an open union, all but the variant that stands for unknown kinds.
 pub(crate) fn variants(node: &Value) -> impl Iterator<Item = &Value> {
-    let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
-    let all = node.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    let is_open = is_true(node, "x-open-union");
+    let all = items_of(node, "oneOf");
     all.filter(move |variant| !is_open || variant.get("$ref").is_some())
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn variants(node: &Value) -> impl Iterator<Item = &Value> {
 /// tells its kind.
 pub(crate) fn closed_variants(document: &Document) -> HashSet<String> {
     fn collect(node: &Value, found: &mut HashSet<String>) {
-        let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
+        let is_open = is_true(node, "x-open-union");
         let all = || variants(node).filter(|variant| !is_null(variant));
         if !is_open && all().count() > 1 {
             let names = all().filter_map(|variant| variant.get("$ref")?.as_str().and_then(schema_name));
@@ -93,6 +93,11 @@ pub(crate) fn closed_variants(document: &Document) -> HashSet<String> {
     found
 }
 
+/// The names that a schema requires.
+pub(crate) fn required_names(node: &Value) -> impl Iterator<Item = &str> {
+    items_of(node, "required").filter_map(Value::as_str)
+}
+
 /// The one variant beside null that a `oneOf` has; anything else as it is.
 pub(crate) fn only_variant(node: &Value) -> &Value {
     let mut all = variants(node).filter(|variant| !is_null(variant));
@@ -104,15 +109,15 @@ pub(crate) fn only_variant(node: &Value) -> &Value {
 
 /// An object schema with the properties and requirements of its `allOf` (recursively) beside its own.
 pub(crate) fn merge_all_of(document: &Document, node: &Value) -> Result<Value> {
-    let mut properties = serde_json::Map::new();
+    let mut properties = Map::new();
     let mut required: Vec<Value> = Vec::new();
-    for part in node.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+    for part in items_of(node, "allOf") {
         let part = merge_all_of(document, document.follow(part)?)?;
         properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
         required.extend(part["required"].as_array().cloned().unwrap_or_default());
     }
     properties.extend(node.get("properties").and_then(Value::as_object).cloned().unwrap_or_default());
-    for name in node.get("required").and_then(Value::as_array).into_iter().flatten() {
+    for name in items_of(node, "required") {
         if !required.contains(name) {
             required.push(name.clone());
         }
@@ -124,20 +129,50 @@ pub(crate) fn merge_all_of(document: &Document, node: &Value) -> Result<Value> {
     Ok(Value::Object(merged))
 }
 
+/// Keywords whose value is a schema.
+const SCHEMA: &[&str] = &["items", "additionalProperties", "not", "if", "then", "else"];
+/// Keywords whose value is a list of schemas.
+const SCHEMAS: &[&str] = &["oneOf", "anyOf", "allOf"];
+
+/// Calls `each` with the schemas directly inside a schema, and their pointers.
+pub(crate) fn for_subschemas_mut(
+    members: &mut Map<String, Value>,
+    at: &str,
+    mut each: impl FnMut(&mut Value, &str),
+) {
+    for (key, inner) in members {
+        let at = child(at, key);
+        match inner {
+            inner if SCHEMA.contains(&key.as_str()) => each(inner, &at),
+            Value::Array(all) if SCHEMAS.contains(&key.as_str()) => {
+                for (index, inner) in all.iter_mut().enumerate() {
+                    each(inner, &format!("{at}/{index}"));
+                }
+            }
+            Value::Object(properties) if key == "properties" => {
+                for (name, inner) in properties {
+                    each(inner, &child(&at, name));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Schemas directly inside a schema, with their pointers.
 pub(crate) fn subschemas<'a>(node: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
     let mut found = Vec::new();
-    for key in ["items", "additionalProperties", "not", "if", "then", "else"] {
+    for key in SCHEMA {
         if let Some(inner) = node.get(key) {
             found.push((child(at, key), inner));
         }
     }
-    for key in ["oneOf", "anyOf", "allOf"] {
-        for (index, inner) in node.get(key).and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for key in SCHEMAS {
+        for (index, inner) in items_of(node, key).enumerate() {
             found.push((format!("{at}/{key}/{index}"), inner));
         }
     }
-    for (name, inner) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, inner) in members_of(node, "properties") {
         found.push((child(&child(at, "properties"), name), inner));
     }
     found

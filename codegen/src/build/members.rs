@@ -3,8 +3,9 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::document::{Document, child, text};
+use crate::document::{Document, child, items_of, members_of, text};
 use crate::model::{Member, ReportCondition};
+use crate::schema::required_names;
 
 /// Keywords that are documented for a member.
 const RULES: &[&str] = &[
@@ -30,9 +31,8 @@ pub(super) fn members(document: &Document) -> Result<Vec<Member>> {
 
 fn collect(found: &mut Vec<Member>, document: &Document, node: &Value, at: &str) -> Result<()> {
     let node = document.follow(node)?;
-    let required: Vec<&str> =
-        node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, inner) in node["properties"].as_object().into_iter().flatten() {
+    let required: Vec<&str> = required_names(node).collect();
+    for (name, inner) in members_of(node, "properties") {
         let at = child(at, name);
         let target = document.follow(inner)?;
         let mut rules = rules(target);
@@ -80,9 +80,9 @@ fn collect_conditions(
     at: &str,
 ) -> Result<()> {
     let node = document.follow(node)?;
-    let titles = node["allOf"].as_array().into_iter().flatten().map(|rule| text(rule, "title"));
+    let titles = items_of(node, "allOf").map(|rule| text(rule, "title"));
     found.extend(titles.map(|title| ReportCondition { pointer: at.to_owned(), rule: title.to_owned() }));
-    for (name, inner) in node["properties"].as_object().into_iter().flatten() {
+    for (name, inner) in members_of(node, "properties") {
         collect_conditions(found, document, inner, &child(at, name))?;
     }
     if let Some(items) = node.get("items") {

@@ -3,9 +3,9 @@
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::document::{Document, child};
+use crate::document::{Document, child, members_of};
 use crate::model::{Api, Rule};
-use crate::schema::subschemas;
+use crate::schema::{required_names, subschemas};
 
 /// Notes the rules of every schema that an answer reaches.
 pub(super) fn note_rules(api: &mut Api, document: &Document) -> Result<()> {
@@ -28,10 +28,10 @@ fn rules(node: &Value) -> Result<Vec<Rule>> {
     if let Some(branches) = node["anyOf"].as_array() {
         let mut any_of = Vec::new();
         for branch in branches {
-            let [one] = &required(branch)[..] else {
+            let [one] = required_names(branch).collect::<Vec<_>>()[..] else {
                 bail!("a branch of anyOf requires one member; write one for each");
             };
-            any_of.push(one.clone());
+            any_of.push(one.to_owned());
         }
         rules.push(Rule { when: None, any_of });
     }
@@ -40,16 +40,15 @@ fn rules(node: &Value) -> Result<Vec<Rule>> {
         let constant = |(member, schema): (&String, &Value)| {
             schema["const"].as_str().map(|value| (member.clone(), value.to_owned()))
         };
-        let constants: Option<Vec<_>> =
-            condition["properties"].as_object().into_iter().flatten().map(constant).collect();
+        let constants: Option<Vec<_>> = members_of(condition, "properties").map(constant).collect();
         let Some([(member, value)]) = constants.as_deref() else {
             bail!("a condition compares one member with a constant string; write it so");
         };
-        if required(condition) != [member.clone()] {
+        if !required_names(condition).eq([member.as_str()]) {
             bail!("a condition holds of an object without {member}, too; require it there");
         }
-        for needed in required(&node["then"]) {
-            rules.push(Rule { when: Some((member.clone(), value.clone())), any_of: vec![needed] });
+        for needed in required_names(&node["then"]) {
+            rules.push(Rule { when: Some((member.clone(), value.clone())), any_of: vec![needed.to_owned()] });
         }
         node = &node["else"];
     }
@@ -71,9 +70,4 @@ fn within<'a>(node: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
         }
     }
     found
-}
-
-fn required(node: &Value) -> Vec<String> {
-    let names = node["required"].as_array().into_iter().flatten();
-    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }

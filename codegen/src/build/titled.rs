@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::Builder;
-use crate::document::{Document, child, text};
+use crate::document::{Document, child, is_true, text};
 use crate::model::Schema;
 use crate::names;
 
@@ -77,7 +77,7 @@ impl Components<'_> {
                 json!({"$ref": pointer(&self.name_of(node, at)?), "description": text(node, "description")}),
             );
         }
-        let is_configured = node.get("x-configured") == Some(&Value::Bool(true));
+        let is_configured = is_true(node, "x-configured");
         let mut out = Map::new();
         for (key, value) in members {
             let converted = match key.as_str() {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Problems;
-use crate::document::{Document, child, responses};
+use crate::document::{Document, child, members_of, responses};
 use crate::schema::{is_null, types, variants};
 
 /// Media types of bytes, and their prefixes.
@@ -38,8 +38,7 @@ pub(super) fn lint_success(document: &Document, operation: &Value, at: &str, pro
         return problems.report(&at, "the reference points at nothing; correct it");
     };
     let at = child(&at, "content");
-    let content: Vec<(&String, &Value)> =
-        response.get("content").and_then(Value::as_object).into_iter().flatten().collect();
+    let content: Vec<(&String, &Value)> = members_of(response, "content").collect();
     let mut report = |at: &str, message: String| problems.report(at, message);
     if ["204", "205"].contains(&status.as_str()) && !content.is_empty() {
         report(&at, format!("{status} has no content; remove it, or answer with 200"));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Problems;
-use crate::document::{Document, FORM, child};
+use crate::document::{Document, FORM, child, members_of};
 use crate::schema::{bare, file_member, form_bodies, is_null, merge_all_of, subschemas, types, variants};
 use crate::vocabulary::FILE_PART;
 
@@ -26,7 +26,7 @@ pub(super) fn lint_forms(document: &Document, problems: &mut Problems) {
         }
         let Ok(merged) = merge_all_of(document, node) else { continue };
         let mut holds_file = false;
-        for (property, inner) in merged["properties"].as_object().into_iter().flatten() {
+        for (property, inner) in members_of(&merged, "properties") {
             let at = child(&child(&at, "properties"), property);
             holds_file |= file_member(document, inner).is_some();
             lint_member(document, inner, &at, problems);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::{Lint, answers, parameters};
-use crate::document::{FORM, child, responses, schema_name, text};
+use crate::document::{FORM, child, items_of, members_of, responses, schema_name, text};
 use crate::model::{ErrorStyle, Protocol, SpecEnum as _};
 use crate::names;
 use crate::vocabulary::{BODY, HEADER, MEDIA, OPERATION, PARAMETER, PATH_ITEM, RESPONSE, WEBHOOK};
@@ -100,7 +100,7 @@ impl Lint<'_> {
 
     /// The schemes of `security`, which documents show; clients send their key as a bearer token.
     pub(super) fn security(&mut self, node: &Value, at: &str) {
-        let named = node.get("security").and_then(Value::as_array).into_iter().flatten();
+        let named = items_of(node, "security");
         for name in named.filter_map(Value::as_object).flat_map(serde_json::Map::keys) {
             if self.document.root.pointer(&child("/components/securitySchemes", name)).is_none() {
                 self.report(
@@ -112,7 +112,7 @@ impl Lint<'_> {
     }
 
     fn request_body(&mut self, body: &Value, at: &str) {
-        for (kind, media) in body.get("content").and_then(Value::as_object).into_iter().flatten() {
+        for (kind, media) in members_of(body, "content") {
             let at = child(&child(at, "content"), kind);
             self.keys(media, &at, "a media type", MEDIA);
             if !["application/json", FORM].contains(&kind.as_str()) {
@@ -145,7 +145,7 @@ impl Lint<'_> {
 
     /// The parameters of an operation or of a path item.
     fn parameters(&mut self, node: &Value, at: &str) {
-        let all = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let all = items_of(node, "parameters");
         for (index, parameter) in all.enumerate() {
             self.parameter(parameter, &format!("{at}/parameters/{index}"));
         }
@@ -188,7 +188,7 @@ impl Lint<'_> {
 
     pub(super) fn response(&mut self, node: &Value, at: &str) {
         self.keys(node, at, "a response", RESPONSE);
-        for (kind, media) in node.get("content").and_then(Value::as_object).into_iter().flatten() {
+        for (kind, media) in members_of(node, "content") {
             let at = child(&child(at, "content"), kind);
             self.keys(media, &at, "a media type", MEDIA);
             for key in ["schema", "x-item-schema"] {
@@ -207,7 +207,7 @@ impl Lint<'_> {
                 }
             }
         }
-        for (name, header) in node.get("headers").and_then(Value::as_object).into_iter().flatten() {
+        for (name, header) in members_of(node, "headers") {
             self.keys(header, &child(&child(at, "headers"), name), "a header", HEADER);
         }
     }

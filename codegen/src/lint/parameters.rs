@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::Problems;
 use crate::document::{
-    Document, FORM, METHODS, OperationNode, ParameterPlace, child, placeholders, request_media, text,
+    Document, FORM, METHODS, OperationNode, ParameterPlace, child, is_true, items_of, placeholders,
+    request_media, text,
 };
 use crate::model::HttpMethod;
 use crate::names;
@@ -53,7 +54,7 @@ pub(super) fn lint_operation(document: &Document, operation: OperationNode<'_>, 
         if location != "path" {
             continue;
         }
-        if parameter.get("required") != Some(&Value::Bool(true)) {
+        if !is_true(parameter, "required") {
             report("a path is never without its parameter; add required: true".to_owned());
         }
         if !["string", "integer"].contains(&text(schema, "type")) {
@@ -81,7 +82,7 @@ pub(super) fn lint_path(path: &str, item: &Value, at: &str, problems: &mut Probl
     let operations = METHODS.iter().filter_map(|method| Some((item.get(method)?, child(at, method))));
     for (node, at) in [(item, at.to_owned())].into_iter().chain(operations) {
         let mut seen = Vec::new();
-        let list = node.get("parameters").and_then(Value::as_array).into_iter().flatten();
+        let list = items_of(node, "parameters");
         for (index, parameter) in list.enumerate() {
             let key = (text(parameter, "name"), text(parameter, "in"));
             if !key.0.is_empty() && seen.contains(&key) {
@@ -107,7 +108,7 @@ fn lint_body(operation: OperationNode<'_>, at: &str, problems: &mut Problems) {
             "a reference to a body is not followed; write the body here, its schema may be a reference",
         );
     }
-    if body.get("required") != Some(&Value::Bool(true)) {
+    if !is_true(body, "required") {
         report("a body is always sent; add required: true");
     }
     match request_media(operation.node) {

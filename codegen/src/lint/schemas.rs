@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Lint, bounds, unions, value_types};
-use crate::document::{child, schema_name, text};
+use crate::document::{child, is_true, items_of, members_of, schema_name, text};
 use crate::names;
 use crate::schema::{is_null, subschemas, types, variants};
 use crate::vocabulary::SCHEMA_KEYWORDS;
@@ -60,7 +60,7 @@ impl Lint<'_> {
         bounds::lint_origins(node, at, &mut self.problems);
         value_types::lint_types(self.document, node, at, &mut self.problems);
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
-        for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, _) in members_of(node, "properties") {
             let at = child(&child(at, "properties"), name);
             if name == "extra" {
                 self.report(
@@ -72,7 +72,7 @@ impl Lint<'_> {
                 self.report(&at, format!("`{name}` and `{first}` become the same identifier; rename one"));
             }
         }
-        for required in node.get("required").and_then(Value::as_array).into_iter().flatten() {
+        for required in items_of(node, "required") {
             let known = node.get("properties").and_then(|all| all.get(required.as_str()?)).is_some();
             // A bare {required: […]} is a condition on the object around it.
             if !known && node.get("properties").is_some() {
@@ -102,7 +102,7 @@ impl Lint<'_> {
                 );
             }
         }
-        if node.get("x-open-union") == Some(&Value::Bool(true)) {
+        if is_true(node, "x-open-union") {
             unions::lint_unknown_kinds(self.document, node, at, &mut self.problems);
         }
     }
@@ -111,7 +111,7 @@ impl Lint<'_> {
     fn values(&mut self, node: &Value, at: &str) {
         for key in ["enum", "x-extensible-enum"] {
             let mut identifiers: BTreeMap<String, &str> = BTreeMap::new();
-            let values = node.get(key).and_then(Value::as_array).into_iter().flatten();
+            let values = items_of(node, key);
             // null is an option beside the type null, and no identifier.
             for value in values.filter(|value| !value.is_null()) {
                 let Some(value) = value.as_str() else {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Problems;
-use crate::document::{Document, OperationNode, child, responses, text};
+use crate::document::{Document, OperationNode, child, members_of, responses, text};
 use crate::names;
 use crate::schema::{is_null, merge_all_of, variants};
 
@@ -91,7 +91,7 @@ fn hoisted_within(document: &Document, node: &Value, name: &str, names: &mut Vec
         }
         _ => node,
     };
-    for (property, inner) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (property, inner) in members_of(node, "properties") {
         hoisted(document, inner, &names::nested(name, property), names);
     }
     if let Some(items) = node.get("items") {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Problems;
-use crate::document::{Document, child, schema_name};
+use crate::document::{Document, child, is_true, schema_name};
 use crate::schema::variants;
 
 /// Reports an open union of whose variants an unknown kind does not fit exactly one.
@@ -75,7 +75,7 @@ fn misfit(document: &Document, node: &Value) -> Option<String> {
 }
 
 fn is_open(node: &Value) -> bool {
-    node.get("x-open-union") == Some(&Value::Bool(true))
+    is_true(node, "x-open-union")
 }
 
 fn discriminator(node: &Value) -> Option<&str> {

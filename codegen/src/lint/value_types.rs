@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Problems;
-use crate::document::{Document, child};
+use crate::document::{Document, child, items_of};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
@@ -43,7 +43,7 @@ pub(super) fn lint_types(document: &Document, node: &Value, at: &str, problems: 
         Some(_) => report("const", "a constant is a string, a number or a boolean; write it so".to_owned()),
     }
     for key in ["enum", "x-extensible-enum"] {
-        for value in node.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        for value in items_of(node, key).filter_map(Value::as_str) {
             if !value.contains(|c: char| c.is_ascii_alphanumeric()) {
                 let message = format!(
                     "`{value}` has no letter or digit to name it by; use a plain string with a pattern"
@@ -57,7 +57,7 @@ pub(super) fn lint_types(document: &Document, node: &Value, at: &str, problems: 
             report(key, format!("{key} stands beside properties; move one into a schema of its own"));
         }
     }
-    for (index, part) in node.get("allOf").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for (index, part) in items_of(node, "allOf").enumerate() {
         let Ok(part) = document.follow(part) else { continue };
         let has = |key: &str| part.get(key).is_some();
         let is_object = part.get("type").is_none_or(|name| *name == "object");

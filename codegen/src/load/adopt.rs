@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::document::child;
+use crate::schema::for_subschemas_mut;
 use crate::vocabulary::{SCHEMA_KEYWORDS, is_document_extension};
 
 /// `x-source` of everything in a specification that is its own source.
@@ -206,25 +207,7 @@ fn schema(node: &mut Value, at: &str, notes: &mut Notes) {
     }
     choice(members);
     several_types(members);
-    for (key, inner) in members {
-        let at = child(at, key);
-        match (key.as_str(), inner) {
-            ("items" | "additionalProperties" | "not" | "if" | "then" | "else", inner) => {
-                schema(inner, &at, notes);
-            }
-            ("oneOf" | "anyOf" | "allOf", Value::Array(variants)) => {
-                for (index, variant) in variants.iter_mut().enumerate() {
-                    schema(variant, &format!("{at}/{index}"), notes);
-                }
-            }
-            ("properties", Value::Object(properties)) => {
-                for (name, inner) in properties {
-                    schema(inner, &child(&at, name), notes);
-                }
-            }
-            _ => {}
-        }
-    }
+    for_subschemas_mut(members, at, |inner, at| schema(inner, at, notes));
 }
 
 /// Bytes as they are in a form, which 3.1 writes without `format`. What is encoded or text is a string.

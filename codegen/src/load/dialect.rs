@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::schema::for_subschemas_mut;
+
 /// Maximum depth of a document. Every later phase recurses along it.
 pub(super) const MAX_DEPTH: usize = 128;
 
@@ -86,14 +88,7 @@ fn schema(node: &mut Value) {
     }
     single_reference(members);
     nullable(members);
-    for (key, inner) in members {
-        match (key.as_str(), inner) {
-            ("items" | "additionalProperties" | "not" | "if" | "then" | "else", inner) => schema(inner),
-            ("oneOf" | "anyOf" | "allOf", Value::Array(variants)) => variants.iter_mut().for_each(schema),
-            ("properties", Value::Object(properties)) => properties.values_mut().for_each(schema),
-            _ => {}
-        }
-    }
+    for_subschemas_mut(members, "", |inner, _| schema(inner));
 }
 
 /// `exclusiveMinimum: true` beside `minimum: 0` is `exclusiveMinimum: 0`.

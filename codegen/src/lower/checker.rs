@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::super::document::child;
+use super::super::document::{child, is_true, items_of, members_of};
 use super::super::model::checker::{
     Checker, Condition, EnumNode, Format, Is, ListNode, Node, ObjectNode, Test, ValueNode,
 };
@@ -128,7 +128,7 @@ impl CheckerLowering<'_> {
             words.push(word.to_owned());
         }
         let name = names::snake(name);
-        if node.get("x-configured") == Some(&Value::Bool(true)) {
+        if is_true(node, "x-configured") {
             same(&mut self.checker.configured, &name, at, |place| place, || at.to_owned())?;
             return Ok(ValueNode { nullable, node: Node::Configured(name) });
         }
@@ -169,7 +169,7 @@ impl CheckerLowering<'_> {
         ensure!(!self.inside.iter().any(|outer| outer == at), "{at}: an object is in itself, without an end");
         self.inside.push(at.to_owned());
         let mut members = IndexMap::new();
-        for (member, node) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (member, node) in members_of(node, "properties") {
             let place = child(&child(at, "properties"), member);
             let lowered = self.value(&place, node, &names::snake(&format!("{name}_{member}")))?;
             members.insert(member.clone(), lowered);
@@ -187,7 +187,7 @@ impl CheckerLowering<'_> {
             conditions: Vec::new(),
         };
         same(&mut self.checker.objects, &name, at, |known| &known.pointer, || lowered)?;
-        for (index, node) in node.get("allOf").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (index, node) in items_of(node, "allOf").enumerate() {
             let condition = self.condition(&name, &format!("{at}/allOf/{index}"), node)?;
             self.checker.objects[&name].conditions.push(condition);
         }
@@ -198,7 +198,7 @@ impl CheckerLowering<'_> {
     fn condition(&mut self, object: &str, at: &str, node: &Value) -> Result<Condition> {
         only(at, node, &["properties", "required", "allOf", "anyOf", "if", "then"])?;
         let mut all = Vec::new();
-        for (member, node) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (member, node) in members_of(node, "properties") {
             let place = child(&child(at, "properties"), member);
             all.extend(self.tests(object, member, &place, node)?.into_iter().map(Condition::Passes));
         }
@@ -255,8 +255,7 @@ impl CheckerLowering<'_> {
             Node::Object(inner) => {
                 only(at, node, &["properties"])?;
                 let inner = inner.clone();
-                for (member, node) in node.get("properties").and_then(Value::as_object).into_iter().flatten()
-                {
+                for (member, node) in members_of(node, "properties") {
                     let place = child(&child(at, "properties"), member);
                     found.extend(self.tests(&inner, member, &place, node)?.into_iter().map(Is::Passing));
                 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use crate::document::{Document, text};
+use crate::document::{Document, is_true, text};
 use crate::model::{Api, Location, Operation, SpecEnum as _};
 use crate::names;
 use crate::schema::{CHECKED_FORMATS, variants};
@@ -61,7 +61,7 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
     for (key, value) in members {
         let value = match key.as_str() {
             "$ref" => json!(value.as_str().unwrap_or_default().replace("#/components/schemas/", "#/$defs/")),
-            "oneOf" if node.get("x-open-union") == Some(&Value::Bool(true)) => {
+            "oneOf" if is_true(node, "x-open-union") => {
                 out.extend(open_union(node, document)?);
                 continue;
             }
@@ -121,7 +121,7 @@ fn described<'doc>(node: &'doc Value, document: &'doc Document) -> Result<Vec<&'
     let mut found = Vec::new();
     for variant in variants(node) {
         let target = document.follow(variant)?;
-        if target.get("x-open-union") == Some(&Value::Bool(true)) {
+        if is_true(target, "x-open-union") {
             found.extend(described(target, document)?);
         } else {
             found.push(variant);

@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
 use super::{Lowering, SchemaContext, UnionPlace, open_values};
-use crate::document::text;
+use crate::document::{is_true, members_of, text};
 use crate::names;
-use crate::schema::{is_null, merge_all_of, types, variants};
+use crate::schema::{is_null, merge_all_of, required_names, types, variants};
 
 impl Lowering<'_> {
     /// A union, each variant with a name of its own.
@@ -51,20 +51,14 @@ impl Lowering<'_> {
         let mut properties: Map<String, Value> = Map::new();
         let mut required: Option<BTreeSet<String>> = None;
         for variant in &variants {
-            for (name, inner) in variant["properties"].as_object().into_iter().flatten() {
+            for (name, inner) in members_of(variant, "properties") {
                 let merged = match properties.get(name) {
                     None => inner.clone(),
                     Some(known) => self.unify(known, inner),
                 };
                 properties.insert(name.clone(), merged);
             }
-            let own: BTreeSet<String> = variant["required"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect();
+            let own: BTreeSet<String> = required_names(variant).map(str::to_owned).collect();
             required = Some(match required {
                 None => own,
                 Some(known) => known.intersection(&own).cloned().collect(),
@@ -112,9 +106,8 @@ impl Lowering<'_> {
 
     /// Whether a schema refers to an object, or to an open union, which is one object here.
     fn is_named_object(&self, node: &Value) -> bool {
-        let is_object = |schema: &Value| {
-            schema.get("properties").is_some() || schema.get("x-open-union") == Some(&json!(true))
-        };
+        let is_object =
+            |schema: &Value| schema.get("properties").is_some() || is_true(schema, "x-open-union");
         node.get("$ref").is_some() && self.document.follow(node).is_ok_and(is_object)
     }
 

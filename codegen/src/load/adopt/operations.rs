@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::{Notes, THEIRS};
-use crate::document::{FORM, METHODS, child, placeholders, request_schema, text};
+use crate::document::{FORM, METHODS, child, items_of, members_of, placeholders, request_schema, text};
 use crate::names;
 use crate::vocabulary::{TRANSPORT_HEADERS, is_taken_operation, is_taken_resource};
 
@@ -61,12 +61,11 @@ fn followed(node: &Value, components: &Value) -> Value {
 /// What a document says about keys, and clients do not do.
 fn security(document: &Value, components: &Value, notes: &mut Notes) {
     let uses = |node: &Value| node.get("security").is_some();
-    let operations =
-        document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object());
+    let operations = members_of(document, "paths").filter_map(|(_, item)| item.as_object());
     if !uses(document) && !operations.flatten().any(|(_, operation)| uses(operation)) {
         return;
     }
-    for (name, scheme) in components["securitySchemes"].as_object().into_iter().flatten() {
+    for (name, scheme) in members_of(components, "securitySchemes") {
         let is_bearer = scheme["type"] == "http" && text(scheme, "scheme").eq_ignore_ascii_case("bearer");
         if !is_bearer {
             let at = child("/components/securitySchemes", name);
@@ -283,7 +282,7 @@ fn path_names(path: String, item: &mut Value, components: &Value, hoisted: &Map<
         let name = text(schema, "$ref").rsplit('/').next().unwrap_or_default();
         let schema = hoisted.get(name).cloned().unwrap_or_else(|| followed(schema, components));
         let (mut members, mut parts) = (Vec::new(), 0);
-        members_of(&schema, components, &mut parts, &mut members);
+        inherited_members(&schema, components, &mut parts, &mut members);
         for place in placeholders(&path) {
             if members.iter().any(|member| names::snake(member) == names::snake(place)) {
                 renamed.insert(place.to_owned(), format!("path_{place}"));
@@ -317,13 +316,13 @@ fn path_names(path: String, item: &mut Value, components: &Value, hoisted: &Map<
 
 /// Names of the members of an object and of what it inherits. `parts`: counts what was read; a schema may inherit from itself,
 /// twice.
-fn members_of(schema: &Value, components: &Value, parts: &mut usize, found: &mut Vec<String>) {
-    found.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
-    for part in schema["allOf"].as_array().into_iter().flatten() {
+fn inherited_members(schema: &Value, components: &Value, parts: &mut usize, found: &mut Vec<String>) {
+    found.extend(members_of(schema, "properties").map(|(name, _)| name.clone()));
+    for part in items_of(schema, "allOf") {
         if *parts == MAX_PARTS {
             return;
         }
         *parts += 1;
-        members_of(&followed(part, components), components, parts, found);
+        inherited_members(&followed(part, components), components, parts, found);
     }
 }

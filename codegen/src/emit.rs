@@ -258,6 +258,20 @@ fn wrapped(text: &str, first: &str, rest: &str, columns: usize) -> String {
     out
 }
 
+/// A number as the linter wants it, a long one with its digits in threes: `4_294_967_296`.
+fn digits(number: impl std::fmt::Display) -> String {
+    let number = number.to_string();
+    let (sign, number) = number.strip_prefix('-').map_or(("", number.as_str()), |number| ("-", number));
+    let mut out = sign.to_owned();
+    for (index, digit) in number.chars().enumerate() {
+        if index > 0 && number.len() > 4 && (number.len() - index).is_multiple_of(3) {
+            out.push('_');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// `{ entries }` after `head`: on one line if they fit, else on as few as they fill.
 pub(super) fn block(head: &str, entries: &[String]) -> String {
     let whole = format!("{head}{{ {} }}", entries.join(", "));

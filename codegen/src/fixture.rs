@@ -1,5 +1,7 @@
 //! A tiny specification with one of everything, for the tests of the phases.
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde_json::Value;
 
@@ -11,6 +13,16 @@ use super::load::{OPENAPI, Sources};
 use super::lower::lower;
 use super::model::File;
 use super::target::GATEWRIGHT;
+
+/// The root of the repository.
+pub(super) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
+}
+
+/// The sources of this workspace.
+pub(super) fn own_sources() -> Sources {
+    Sources::read(root()).expect("the sources can be read")
+}
 
 /// The fixture's sources.
 pub(super) fn sources() -> Sources {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use super::{Input, WIDTH, file};
+use super::{Input, WIDTH, digits, file};
 use crate::model::File;
 use crate::model::checker::{
     Checker, Condition, EnumNode, Format, Is, ListNode, Node, ObjectNode, Suite, SuiteCase, Test, ValueNode,
@@ -260,9 +260,8 @@ fn statements(value: &ValueNode, place: &str, tests: &[(usize, &Test)]) -> Vec<S
     match &value.node {
         Node::Boolean => lines.push("self.scan.boolean()?;".to_owned()),
         Node::Integer { least, most } => {
-            let bound = |bound: &Option<i64>, name: &str| {
-                bound.map_or_else(|| format!("i64::{name}"), |n| digits(&n.to_string()))
-            };
+            let bound =
+                |bound: &Option<i64>, name: &str| bound.map_or_else(|| format!("i64::{name}"), digits);
             lines.push(format!(
                 "let integer = self.scan.integer({}, {})?;",
                 bound(least, "MIN"),
@@ -319,7 +318,7 @@ fn text(
 ) -> Vec<String> {
     let mut checks = Vec::new();
     if least > 0 || most.is_some() {
-        let most = most.map_or_else(|| "usize::MAX".to_owned(), |most| digits(&most.to_string()));
+        let most = most.map_or_else(|| "usize::MAX".to_owned(), digits);
         checks.push(format!("has_length(text, {least}, {most})?;"));
     }
     match format {
@@ -405,17 +404,4 @@ fn grouped(mask: u64) -> String {
         .map(|group| &digits[digits.len().saturating_sub(4 * (group + 1))..digits.len() - 4 * group])
         .collect();
     format!("0x{}", groups.join("_"))
-}
-
-/// Digits, in groups of three.
-fn digits(number: &str) -> String {
-    let (sign, number) = number.strip_prefix('-').map_or(("", number), |number| ("-", number));
-    let mut written = String::new();
-    for (index, digit) in number.chars().enumerate() {
-        if index > 0 && (number.len() - index) % 3 == 0 && number.len() > 4 {
-            written.push('_');
-        }
-        written.push(digit);
-    }
-    format!("{sign}{written}")
 }

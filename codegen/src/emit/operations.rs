@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Input, SHOWN_ROWS, client_file, origin, rows_example, shown_code};
 use crate::model::{
-    Api, Encoding, Field, File, Kind, Location, NonJsonBody, Operation, SpecEnum, StreamMode, Type,
+    Api, Encoding, Field, File, Kind, Location, NonJsonBody, Operation, Parameter, SpecEnum, StreamMode, Type,
 };
 use crate::names;
 
@@ -52,8 +52,6 @@ pub(super) fn table(api: &Api) -> File {
 /// The table as JSON, for the bindings of debug builds: rows of an API that is not theirs.
 pub(crate) fn rows(api: &Api) -> Value {
     let row = |operation: &Operation| {
-        let path = || operation.path_parameters();
-        let query = operation.free_parameters().filter(|parameter| parameter.location == Location::Query);
         let response = match (&operation.non_json, &operation.response) {
             (Some(NonJsonBody::Nothing), _) => json!("nothing"),
             (Some(NonJsonBody::Text(media_type)), _) => json!({"text": media_type}),
@@ -65,11 +63,11 @@ pub(crate) fn rows(api: &Api) -> Value {
             "id": api.call_id(operation),
             "method": operation.method.upper(),
             "path": operation.path,
-            "path_parameters": path().map(|parameter| &parameter.name).collect::<Vec<_>>(),
-            "slashed_parameters": path().filter(|parameter| parameter.encoding == Encoding::Slashes).map(|p| &p.name).collect::<Vec<_>>(),
-            "query_parameters": query.map(|parameter| &parameter.name).collect::<Vec<_>>(),
-            "joined_query": joined(operation),
-            "header_parameters": headers(operation),
+            "path_parameters": in_path(operation, |_| true),
+            "slashed_parameters": in_path(operation, |p| p.encoding == Encoding::Slashes),
+            "query_parameters": free(operation, |p| p.location == Location::Query),
+            "joined_query": free(operation, |p| p.encoding == Encoding::Joined),
+            "header_parameters": free(operation, |p| p.location == Location::Header),
             "fixed_query": operation.fixed_parameters().collect::<Vec<_>>(),
             "has_body": operation.request.is_some(),
             "form": form(api, operation).iter().map(|member| json!({
@@ -125,15 +123,14 @@ fn form_expression(api: &Api, operation: &Operation) -> String {
     format!("&[\n{}    ]", members.collect::<String>())
 }
 
-/// Query parameters whose items are sent as one value.
-fn joined(operation: &Operation) -> Vec<&str> {
-    operation.free_parameters().filter(|p| p.encoding == Encoding::Joined).map(|p| p.name.as_str()).collect()
+/// The names of these parameters in the path.
+fn in_path(operation: &Operation, which: fn(&Parameter) -> bool) -> Vec<&str> {
+    operation.path_parameters().filter(|p| which(p)).map(|p| p.name.as_str()).collect()
 }
 
-/// Headers that a caller may set.
-fn headers(operation: &Operation) -> Vec<&str> {
-    let all = operation.free_parameters().filter(|p| p.location == Location::Header);
-    all.map(|p| p.name.as_str()).collect()
+/// The names of these parameters in the query and the headers, of those that a caller may set.
+fn free(operation: &Operation, which: fn(&Parameter) -> bool) -> Vec<&str> {
+    operation.free_parameters().filter(|p| which(p)).map(|p| p.name.as_str()).collect()
 }
 
 /// Whether a value of the type is an array, under whatever name.
@@ -167,17 +164,6 @@ fn row_types(api: &Api) -> Vec<&'static str> {
 }
 
 fn row(api: &Api, operation: &Operation) -> String {
-    let path_parameters: Vec<&str> = operation.path_parameters().map(|p| p.name.as_str()).collect();
-    let slashed_parameters: Vec<&str> = operation
-        .path_parameters()
-        .filter(|p| p.encoding == Encoding::Slashes)
-        .map(|p| p.name.as_str())
-        .collect();
-    let query_parameters: Vec<&str> = operation
-        .free_parameters()
-        .filter(|p| p.location == Location::Query)
-        .map(|p| p.name.as_str())
-        .collect();
     let fixed_query: Vec<(&str, &str)> = operation.fixed_parameters().collect();
     let stream = match operation.stream.as_ref().map(|stream| &stream.mode) {
         None => "StreamMode::Never".to_owned(),
@@ -228,8 +214,11 @@ fn row(api: &Api, operation: &Operation) -> String {
         example = row_example(api, operation),
         method_upper = operation.method.upper(),
         path = operation.path,
-        joined_query = joined(operation),
-        header_parameters = headers(operation),
+        path_parameters = in_path(operation, |_| true),
+        slashed_parameters = in_path(operation, |p| p.encoding == Encoding::Slashes),
+        query_parameters = free(operation, |p| p.location == Location::Query),
+        joined_query = free(operation, |p| p.encoding == Encoding::Joined),
+        header_parameters = free(operation, |p| p.location == Location::Header),
         constant = names::constant(&operation.id),
         id = operation.id,
         method = operation.method.pascal(),

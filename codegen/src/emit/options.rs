@@ -56,16 +56,3 @@ impl<'a> OptionsInput<'a> {
 fn options_file(path: &str, body: &str) -> File {
     file(path, SPEC, body)
 }
-
-/// A number as the linter wants it, a long one with its digits in threes: `4_294_967_296`.
-fn digits(number: u64) -> String {
-    let plain = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in plain.chars().enumerate() {
-        if index > 0 && plain.len() > 4 && (plain.len() - index).is_multiple_of(3) {
-            out.push('_');
-        }
-        out.push(digit);
-    }
-    out
-}

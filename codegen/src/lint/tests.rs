@@ -1,7 +1,10 @@
 //! Each rule reports the location and the fix.
 
 mod refusals;
+mod source_bounds;
 mod source_types;
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -9,7 +12,7 @@ use super::type_names::type_names;
 use super::{lint, lint_errors, lint_nulls, lint_statuses};
 use crate::build::build;
 use crate::document::Document;
-use crate::fixture::{edited, sources};
+use crate::fixture::{edited, root, sources};
 
 /// The only problem after an edit of the fixture.
 fn problem(pointer: &str, value: Value) -> String {
@@ -18,6 +21,22 @@ fn problem(pointer: &str, value: Value) -> String {
         problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     lines[0].clone()
+}
+
+/// The second and third cells of a table of spec/gaps.md, each row with a reason in the fourth.
+fn gaps(heading: &str) -> BTreeSet<(String, String)> {
+    let gaps = std::fs::read_to_string(root().join("spec/gaps.md")).expect("spec/gaps.md");
+    let (_, table) = gaps.split_once(&format!("## {heading}")).expect("the section");
+    let table = table.split("\n## ").next().unwrap_or_default();
+    let mut listed = BTreeSet::new();
+    for row in table.lines().filter(|line| line.starts_with("| ") && line.contains(" | `")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [_, member, addition, why] = cells.as_slice() else { panic!("four cells: {row}") };
+        assert!(!why.is_empty(), "{row}");
+        let entry = (member.trim_matches('`').to_owned(), addition.replace("\\|", "|"));
+        assert!(listed.insert(entry), "twice: {row}");
+    }
+    listed
 }
 
 #[test]

@@ -108,15 +108,13 @@ fn add(all: &mut Checker, one: Checker) {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::path::Path;
 
     use super::suite;
-    use crate::load::Sources;
+    use crate::fixture::own_sources;
 
     #[test]
     fn unsupported_suite_schemas_are_rejected_with_recorded_reasons() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
-        let suite = suite(&Sources::read(root).expect("the sources are here").suite);
+        let suite = suite(&own_sources().suite);
         let mut reasons = BTreeMap::<String, usize>::new();
         for why in &suite.refused {
             // The keyword alone, not the place.

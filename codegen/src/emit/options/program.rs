@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use super::texts::OptionTexts;
-use super::{OptionsInput, digits, options_file};
+use super::{OptionsInput, options_file};
+use crate::emit::digits;
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind};
 

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::texts::{OptionTexts, duration, size};
-use super::{OptionsInput, digits, options_file};
-use crate::emit::{comment, shown_code};
+use super::{OptionsInput, options_file};
+use crate::emit::{comment, digits, shown_code};
 use crate::model::File;
 use crate::options::{Entry, Language, OptionKind, Scope};
 

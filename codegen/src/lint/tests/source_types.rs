@@ -2,11 +2,12 @@
 //! member with another form is marked by `x-added` and listed in gaps.md.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde_json::Value;
 
+use super::gaps;
 use crate::document::text;
+use crate::fixture::own_sources;
 use crate::load::Sources;
 use crate::schema::{is_null, types, variants};
 
@@ -159,10 +160,6 @@ fn form(node: &Value, takes_null: bool) -> String {
     if is_nullable { form + null } else { form }
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
-}
-
 /// Member → its form, and our additions to it; without members that are entirely ours.
 fn members(sources: &Sources) -> BTreeMap<(String, String), (String, String)> {
     let mut found = BTreeMap::new();
@@ -189,7 +186,7 @@ fn members(sources: &Sources) -> BTreeMap<(String, String), (String, String)> {
 
 #[test]
 fn unmarked_member_types_match_the_source() {
-    let sources = Sources::read(root()).expect("the specification can be read");
+    let sources = own_sources();
     let found = members(&sources);
     let stated: BTreeMap<(String, String), &str> = STATED
         .iter()
@@ -214,17 +211,8 @@ fn unmarked_member_types_match_the_source() {
 
 #[test]
 fn our_member_additions_are_listed_in_gaps() {
-    let gaps = std::fs::read_to_string(root().join("spec/gaps.md")).expect("spec/gaps.md");
-    let (_, table) = gaps.split_once("## Members whose form is partly ours").expect("the section");
-    let table = table.split("\n## ").next().unwrap_or_default();
-    let mut listed = BTreeSet::new();
-    for row in table.lines().filter(|line| line.starts_with("| ") && line.contains(" | `")) {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [_, member, added, why] = cells.as_slice() else { panic!("four cells: {row}") };
-        assert!(!why.is_empty(), "{row}");
-        assert!(listed.insert((member.trim_matches('`').to_owned(), (*added).to_owned())), "twice: {row}");
-    }
-    let sources = Sources::read(root()).expect("the specification can be read");
+    let listed = gaps("Members whose form is partly ours");
+    let sources = own_sources();
     let marked: BTreeSet<(String, String)> = members(&sources)
         .into_iter()
         .filter(|(_, (_, added))| !added.is_empty())

@@ -17,9 +17,9 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     let api = input.api;
     let shapes = Shapes { api };
     let mut code = "//! The shapes of the items of streams and of the documents that they add up to.\n\n\
+         use crate::api::operation::Operation;\n\
          use crate::api::shape::Presence::{Nullable, Optional, Required, Stated};\n\
-         use crate::api::shape::{Shape, Member, Presence};\n\
-         use crate::api::operation::Operation;\n\n\
+         use crate::api::shape::{Member, Presence, Shape};\n\n\
          const fn member(name: &'static str, presence: Presence, shape: &'static Shape) -> Member {\n    \
          Member { name, shape, presence }\n}\n"
         .to_owned();

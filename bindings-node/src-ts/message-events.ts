@@ -1,6 +1,5 @@
 /** The events of a streamed message: those of the protocol, and what they add up to. */
 
-import { growing, growingList } from "./growing";
 import type { MessageStream } from "./generated/streams";
 import type {
   Message,
@@ -15,6 +14,7 @@ import type {
   MessageTextDelta,
   MessageThinkingDelta,
 } from "./generated/types";
+import { growing, growingList } from "./growing";
 import { type Block, MessageSoFar } from "./message-so-far";
 import { ApiPromise } from "./promise";
 import { type Failure, Reader, type ReaderListeners } from "./reader";
@@ -142,9 +142,8 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
   }
 
   protected take(event: MessageStreamEvent | undefined, events: MessageEvent[]): Failure | undefined {
-    switch (event?.type) {
-      case undefined:
-        break;
+    if (event === undefined) return undefined;
+    switch (event.type) {
       case "message_start": {
         events.push(event);
         // The text of a message that arrived whole is new text, too.
@@ -255,7 +254,8 @@ function eventOf(delta: MessageBlockDelta, block: Block): MessageEvent | undefin
     }
     case "thinking_delta": {
       const { thinking } = delta as MessageThinkingDelta;
-      return { type: "thinking", thinking: thinking ?? "", snapshot: String(block.members["thinking"] ?? "") };
+      const snapshot = String(block.members["thinking"] ?? "");
+      return { type: "thinking", thinking: thinking ?? "", snapshot };
     }
     case "signature_delta":
       return { type: "signature", signature: (delta as MessageSignatureDelta).signature ?? "" };

@@ -161,8 +161,9 @@ export class Block {
 
   #merge(name: string, value: unknown): void {
     const before = this.members[name];
-    if (typeof value === "string" && !NAMES.includes(name) && (before == null || typeof before === "string")) {
-      put(this.members, name, (before ?? "") + value);
+    const isText = typeof value === "string" && (before == null || typeof before === "string");
+    if (isText && !NAMES.includes(name)) {
+      put(this.members, name, `${before ?? ""}${value}`);
     } else if (Array.isArray(before) && Array.isArray(value)) {
       put(this.members, name, [...before, ...value]);
     } else if (isObject(before) && isObject(value)) {

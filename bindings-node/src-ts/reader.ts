@@ -107,7 +107,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
   async *#read(reading: "loop" | "listeners"): AsyncGenerator<E, void, undefined> {
     if (this.#reading === "listeners") {
       throw new TypeError(
-        "the stream is read by its listeners, or was: begin the loop in the turn of the event loop that calls on()",
+        "the stream is read by its listeners, or was: begin the loop in the same turn as on()",
       );
     }
     // Another loop only gets the error of the stream.

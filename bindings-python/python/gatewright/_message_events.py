@@ -47,8 +47,9 @@ class InputJsonEvent(Event):
 
     @property
     def snapshot(self) -> Any:
-        """The input so far, as plain dicts and lists; `{}` before it begins. The text is parsed when this is first
-        read. Beyond 1 MiB of text, it is `{}`, too: the whole input is in the event `content_block_stop`."""
+        """The input so far, as plain dicts and lists; `{}` before it begins. The text is parsed when this is
+        first read. Beyond 1 MiB of text, it is `{}`, too: the whole input is in the event
+        `content_block_stop`."""
         value = self._so_far.value
         return {} if value is None else value
 

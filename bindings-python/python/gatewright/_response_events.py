@@ -69,8 +69,8 @@ class _ResponseReader(_Reader):
 class ResponseEvents(_ResponseReader, SyncReader, Generic[_Value]):
     """The events of a response: `for event in stream`, once.
 
-    Events of new text and of new arguments have a `snapshot`, the text so far; those of text also have `parsed`, the JSON
-    so far, if the request has a format.
+    Events of new text and of new arguments have a `snapshot`, the text so far; those of text also have
+    `parsed`, the JSON so far, if the request has a format.
     """
 
     if TYPE_CHECKING:

@@ -4,7 +4,15 @@ import { askJson, Refused, words } from "./api.ts";
 import { remember, remembered } from "./storage.ts";
 
 export type Role = "client" | "admin";
-export type Kind = "text" | "embedding" | "rerank" | "moderation" | "speech" | "transcription" | "image" | "video";
+export type Kind =
+  | "text"
+  | "embedding"
+  | "rerank"
+  | "moderation"
+  | "speech"
+  | "transcription"
+  | "image"
+  | "video";
 
 export interface EmbeddingLimits {
   dimensions: number;

@@ -29,7 +29,16 @@ test("models can be found by name and by kind", async () => {
   const caption = async (count) => {
     await page.getByText(`${count} of ${models.length} models`, { exact: true }).waitFor();
   };
-  for (const kind of ["text", "embedding", "rerank", "moderation", "speech", "transcription", "image", "video"]) {
+  for (const kind of [
+    "text",
+    "embedding",
+    "rerank",
+    "moderation",
+    "speech",
+    "transcription",
+    "image",
+    "video",
+  ]) {
     const wanted = ids((model) => model.kind === kind);
     assert.ok(wanted.length > 0, kind);
     await page.getByLabel("Kind").selectOption(kind);

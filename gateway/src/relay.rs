@@ -162,7 +162,14 @@ fn plain_action(operation: &Operation, list: bool) -> PlainAction {
             PlainAction::Translate
         }
         Some(operations::ModelKind::Transcription) => PlainAction::Transcribe,
-        _ => PlainAction::Embed { list },
+        // No plain operation is for models of the other kinds.
+        Some(
+            operations::ModelKind::Embedding
+            | operations::ModelKind::Text
+            | operations::ModelKind::Image
+            | operations::ModelKind::Video,
+        )
+        | None => PlainAction::Embed { list },
     }
 }
 

@@ -10,6 +10,10 @@ use crate::api::operation::{FormMember, Operation};
 use crate::wire::error::{Error, ErrorKind};
 
 /// Maximum length of a form, in bytes: files, other members and what separates them.
+///
+/// ```
+/// assert_eq!(gatewright::MAX_FORM_BYTES, 512 * 1024 * 1024);
+/// ```
 pub const MAX_FORM_BYTES: usize = 512 * 1024 * 1024;
 
 /// Length of a boundary.

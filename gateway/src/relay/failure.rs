@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
+use gatewright_protocol::lazy_json::members;
 use gatewright_protocol::{StreamError, code_of};
 use gatewright_system::clock::{unix_seconds, whole_seconds};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,6 +19,8 @@ use gatewright_protocol::inspect::StreamInspector;
 
 /// Reports which upstream answered or failed.
 pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
+/// The status of an answer whose body contains an error.
+const SUCCEEDED: u16 = 200;
 /// When to retry if the memory budget is exhausted.
 const NO_ROOM_WAIT: Duration = Duration::from_secs(1);
 /// Maximum length of an upstream's message, in bytes.
@@ -123,6 +126,20 @@ impl AttemptFailure {
             NoAnswer::Broken(_) => FailureKind::Server,
         };
         Self::upstream(kind, format!("the provider did not respond: {why}"), redactor)
+    }
+
+    /// From a successful answer that isn't what the client wants. `why`: what is wrong with it if it reports no error; continues "the
+    /// provider's response".
+    pub(crate) fn of_document(protocol: Protocol, document: &[u8], why: &str, redactor: &Redactor) -> Self {
+        let mut error = false;
+        if let Ok(text) = std::str::from_utf8(document) {
+            _ = members(text, |name, value| error |= name == "error" && value.get() != "null");
+        }
+        if error {
+            Self::of_event(protocol.failure_in(SUCCEEDED, document), redactor)
+        } else {
+            Self::broken(why, redactor)
+        }
     }
 
     /// The answer was cut off, or isn't in the protocol's format. `why`: continues "the provider's answer".

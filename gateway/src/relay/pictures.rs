@@ -8,29 +8,21 @@ use serde_json::value::RawValue;
 use super::failure::AttemptFailure;
 use gatewright_protocol::lazy_json::members;
 
-/// The status of an answer whose body contains an error.
-const SUCCEEDED: u16 = 200;
-
 /// The usage that an answer reports, and its number of images; no usage if it reports none, since the tokens of an image can't be
 /// estimated. Errors: the answer contains no images.
 pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64), AttemptFailure> {
     let text = std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
-    let (mut images, mut usage, mut error) = (None, None, false);
+    let (mut images, mut usage) = (None, None);
     members(text, |name, value| match name {
         "data" => images = serde_json::from_str::<Vec<&RawValue>>(value.get()).ok(),
         // In the format of the responses protocol.
         "usage" => usage = Protocol::Responses.usage_in(value, Usage::default()),
-        "error" => error = value.get() != "null",
         _ => {}
     })
     .map_err(|_| AttemptFailure::broken("is not a JSON object", redactor))?;
-    if let Some(images) = images {
-        return Ok((usage.unwrap_or_default(), images.len() as u64));
-    }
-    if error {
-        return Err(AttemptFailure::of_event(Protocol::Chat.failure_in(SUCCEEDED, document), redactor));
-    }
-    Err(AttemptFailure::broken("has no list of images", redactor))
+    let wrong = || AttemptFailure::of_document(Protocol::Chat, document, "has no list of images", redactor);
+    let images = images.ok_or_else(wrong)?;
+    Ok((usage.unwrap_or_default(), images.len() as u64))
 }
 
 #[cfg(test)]

@@ -29,9 +29,6 @@ use super::document::MAX_BYTES;
 use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
 
-/// The status of an answer whose body contains an error.
-const SUCCEEDED: u16 = 200;
-
 /// What a client wants of the answer to a plain operation.
 pub(super) trait AnswerForm: Debug + Send + Sync {
     /// The document for the client, and its usage if the upstream reports it. `text`: the answer, which is `document`. `share`: takes the
@@ -166,13 +163,7 @@ impl Answered<'_> {
                 Unusable::Broken(why) => why,
                 Unusable::NoRoom(why) => return AttemptFailure::no_room(why, redactor),
             };
-            let mut error = false;
-            _ = members(text, |name, value| error |= name == "error" && value.get() != "null");
-            if error {
-                AttemptFailure::of_event(self.from.failure_in(SUCCEEDED, document), redactor)
-            } else {
-                AttemptFailure::broken(&why, redactor)
-            }
+            AttemptFailure::of_document(self.from, document, &why, redactor)
         })?;
         let is_same = passed.as_ptr() == document.as_ptr();
         share

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Protocol;
-use gatewright_protocol::lazy_json::members;
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
 
@@ -24,8 +22,8 @@ use crate::wire::{Presence, Response};
 
 /// Maximum size of a sound, in bytes: more than an hour of speech without compression.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
-/// The status of an answer whose body contains an error.
-const SUCCEEDED: u16 = 200;
+/// What is wrong with anything else.
+const NO_SOUND: &str = "is not a sound";
 /// The media type of bytes that their server doesn't label.
 const UNLABELLED: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
@@ -77,7 +75,13 @@ impl Sound {
         share: Reservation,
     ) -> Result<Self, AttemptFailure> {
         let (redactor, idle_timeout) = (&endpoint.redactor, endpoint.idle_timeout);
-        let looked = peek(body, idle_timeout, |seen| !seen.is_empty()).await;
+        let media_type = headers.get(header::CONTENT_TYPE).cloned().unwrap_or(UNLABELLED);
+        let label = Label::of(&media_type);
+        let is_enough = |seen: &[u8]| match label {
+            Label::Bytes => begins_json(seen).is_some(),
+            Label::Sound | Label::Other => !seen.is_empty(),
+        };
+        let looked = peek(body, idle_timeout, is_enough).await;
         let (first, body) = looked.map_err(|why| match why {
             PeekError::Silent => AttemptFailure::silent(idle_timeout, redactor),
             PeekError::Broken => AttemptFailure::broken("ended before it started", redactor),
@@ -85,13 +89,14 @@ impl Sound {
         if first.is_empty() {
             return Err(AttemptFailure::broken("is empty", redactor));
         }
-        let media_type = headers.get(header::CONTENT_TYPE).cloned().unwrap_or(UNLABELLED);
-        match Label::of(&media_type) {
-            Label::Sound => {}
-            Label::Bytes if !first.trim_ascii_start().starts_with(b"{\"") => {}
-            Label::Bytes | Label::Other => {
-                return Err(no_sound(from, &error_body::read(body).await, redactor));
-            }
+        let is_sound = match label {
+            Label::Sound => true,
+            Label::Bytes => begins_json(&first) != Some(true),
+            Label::Other => false,
+        };
+        if !is_sound {
+            let document = error_body::read(body).await;
+            return Err(AttemptFailure::of_document(from, &document, NO_SOUND, redactor));
         }
         Ok(Self {
             body,
@@ -203,21 +208,19 @@ impl Label {
     }
 }
 
-/// The failure of an upstream that sent this document in place of a sound.
-fn no_sound(from: Protocol, document: &Bytes, redactor: &Redactor) -> AttemptFailure {
-    let mut error = false;
-    if let Ok(text) = std::str::from_utf8(document) {
-        _ = members(text, |name, value| error |= name == "error" && value.get() != "null");
-    }
-    if error {
-        AttemptFailure::of_event(from.failure_in(SUCCEEDED, document), redactor)
-    } else {
-        AttemptFailure::broken("is not a sound", redactor)
+/// Whether unlabelled bytes begin a JSON object. `None`: there are too few to tell.
+fn begins_json(seen: &[u8]) -> Option<bool> {
+    let mut visible = seen.iter().filter(|byte| !byte.is_ascii_whitespace());
+    match visible.next()? {
+        b'{' => visible.next().map(|byte| matches!(byte, b'"' | b'}')),
+        _ => Some(false),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gatewright::redact::Redactor;
+
     use super::*;
 
     #[test]
@@ -239,10 +242,33 @@ mod tests {
     }
 
     #[test]
+    fn unlabelled_json_is_recognized_in_any_layout_and_packets() {
+        for (seen, expected) in [
+            ("", None),
+            (" \r\n", None),
+            ("{", None),
+            ("\n{ ", None),
+            ("{\"", Some(true)),
+            ("{\n  \"error\"", Some(true)),
+            ("{}", Some(true)),
+            ("ID3", Some(false)),
+            ("RIFF{\"", Some(false)),
+            ("{\u{1}", Some(false)),
+            ("\0", Some(false)),
+        ] {
+            assert_eq!(begins_json(seen.as_bytes()), expected, "{seen:?}");
+        }
+    }
+
+    #[test]
     fn error_in_place_of_a_sound_is_that_error() {
         let message = |document: &'static str| {
-            let fault =
-                no_sound(Protocol::Chat, &Bytes::from_static(document.as_bytes()), &Redactor::default());
+            let fault = AttemptFailure::of_document(
+                Protocol::Chat,
+                document.as_bytes(),
+                NO_SOUND,
+                &Redactor::default(),
+            );
             fault.failure().message.clone()
         };
         assert_eq!(message(r#"{"error":{"message":"no voice today"}}"#), "no voice today");

@@ -18,7 +18,7 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// The member that turns streaming on, where a server has it.
 const STREAM: &str = "stream";
 
-/// See the module.
+/// The bytes of a form, and where its model and its files are.
 #[derive(Debug)]
 pub(crate) struct FormBody {
     /// As it was sent.
@@ -43,7 +43,8 @@ impl FormBody {
     /// Reads a form. Also returns its members as JSON: of a file, its name; of another member, its value by the type in the
     /// specification. Fields that the specification doesn't name are not members.
     ///
-    /// Errors: it is malformed, repeats a member, or has a file in place of text or text in place of a file.
+    /// Errors: it is malformed, repeats a member, has one under another spelling of its name, or a file in place of text or text in
+    /// place of a file.
     pub(crate) fn read(
         operation: &'static Operation,
         media_type: HeaderValue,
@@ -55,6 +56,15 @@ impl FormBody {
         for part in parts {
             let is_of = |known: &&FormMember| part.name == known.field || part.name == known.name;
             let Some(known) = operation.form.iter().find(is_of) else {
+                if let Some(known) = operation.form.iter().find(|known| is_spelling_of(known, &part.name)) {
+                    return Err(wrong(
+                        known,
+                        &format!(
+                            "is in the form under another spelling, which only some servers read as this member; name the field {}",
+                            known.field
+                        ),
+                    ));
+                }
                 asks_for_stream |= part.name == STREAM && !is_off(&bytes[part.content]);
                 continue;
             };
@@ -89,6 +99,12 @@ impl FormBody {
         let (_, at) = self.files.iter().find(|(name, _)| *name == member)?;
         Some(self.bytes.slice(at.clone()))
     }
+}
+
+/// Whether some servers read a field as a member of another name: they ignore case and spaces, or read brackets as a list or an object.
+fn is_spelling_of(known: &FormMember, field: &str) -> bool {
+    let name = field.split('[').next().unwrap_or_default();
+    name.trim().eq_ignore_ascii_case(known.name)
 }
 
 /// The name of a file. Errors: it is no file.
@@ -236,6 +252,21 @@ mod tests {
             let error = read(&parts).expect_err(expected);
             assert_eq!(error.field(), Some(field));
             assert!(error.message().contains(expected), "{}", error.message());
+        }
+        for (other, field) in [
+            ("model[]", "model"),
+            ("model[0]", "model"),
+            ("Model", "model"),
+            (" model ", "model"),
+            ("file[a]", "file"),
+            ("timestamp_granularities[0]", "timestamp_granularities"),
+        ] {
+            let error = read(&[model(), part(&format!("name=\"{other}\""), "other")]).expect_err(other);
+            assert_eq!(error.field(), Some(field), "{other}");
+            assert!(error.message().contains("under another spelling"), "{}", error.message());
+        }
+        for other in ["models", "chunking_strategy[type]", "include[]", "my_model", "[model]"] {
+            assert!(read(&[model(), part(&format!("name=\"{other}\""), "other")]).is_ok(), "{other}");
         }
         let body = b"--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n\xff\r\n--b--".as_slice();
         let error = FormBody::read(&CREATE_TRANSCRIPTION, MEDIA_TYPE, body.into()).expect_err("not UTF-8");

@@ -155,6 +155,7 @@ async fn upstream_without_a_sound_is_skipped() {
         error(401),
         json_answer(200, &server_error),
         sound("application/octet-stream", &server_error.to_string()),
+        sound("application/octet-stream", &format!("{server_error:#}")),
         sound("text/html", "<html>hello</html>"),
         sound("text/event-stream", "data: {}\n\n"),
         sound("audio/mpeg", ""),

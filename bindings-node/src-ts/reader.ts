@@ -10,7 +10,18 @@ import type { Stream } from "./stream";
 /** As it is now: tests replace timers. */
 const afterThisTurn = setImmediate;
 
-/** What the listeners of every reader are called with, beside those of its events. */
+/**
+ * What the listeners of every reader are called with, beside those of its events.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const stream = new Client().responses.stream({ model: "model-sol", input: "Reply with exactly: one two" });
+ * stream.on("connect", () => console.log("the response has begun")).on("end", () => console.log("the end"));
+ * await stream.done();
+ * ```
+ */
 export type ReaderListeners = {
   /** The response has begun. */
   connect: () => void;
@@ -22,7 +33,19 @@ export type ReaderListeners = {
   end: () => void;
 };
 
-/** What `emitted` resolves to: the argument of the listener, or all of them if there are several. */
+/**
+ * What `emitted` resolves to: the argument of the listener, or all of them if there are several.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+ * const stream = new Client().messages.stream({ model: "model-breeze", max_tokens: 64, messages });
+ * const [text, snapshot] = await stream.emitted("text");
+ * console.log(snapshot.endsWith(text));
+ * ```
+ */
 export type Emitted<L> = L extends (...given: infer Given) => void
   ? Given extends [infer Only]
     ? Only

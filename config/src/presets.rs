@@ -171,7 +171,7 @@ impl Preset {
     }
 
     /// The models of each kind, with the key that lists them.
-    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 6] {
+    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 8] {
         [
             (ModelKind::Text, "models", &self.models),
             (ModelKind::Embedding, "embedding_models", &self.embedding_models),

@@ -7,10 +7,13 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// Words in the names of models that no operation of the gateway serves.
-const UNSERVED_WORDS: [&str; 9] =
-    ["live", "orpheus", "realtime", "speech", "stt", "transcribe", "transcription", "tts", "whisper"];
+const UNSERVED_WORDS: [&str; 2] = ["live", "realtime"];
 /// Beginnings of the names of models that only continue a text.
 const UNSERVED_BEGINNINGS: [&str; 3] = ["babbage-", "davinci-", "gpt-3.5-turbo-instruct"];
+/// Words in the names of speech models.
+const SPEECH_WORDS: [&str; 3] = ["orpheus", "speech", "tts"];
+/// Words in the names of transcription models.
+const TRANSCRIPTION_WORDS: [&str; 4] = ["stt", "transcribe", "transcription", "whisper"];
 /// Words in the names of embedding models.
 const EMBEDDING_WORDS: [&str; 4] = ["bge", "e5", "gte", "minilm"];
 /// Words in the names of image models.
@@ -50,7 +53,7 @@ struct Capabilities {
     completion_chat: bool,
 }
 
-/// What a model makes. `None`: nothing that the gateway serves, such as speech.
+/// What a model makes. `None`: nothing that the gateway serves, such as a conversation by sound.
 pub(crate) fn kind_of(name: &str, description: &Description<'_>) -> Option<ModelKind> {
     if let Some(kind) = description.kind.and_then(read::<ModelKind>) {
         return Some(kind);
@@ -59,6 +62,9 @@ pub(crate) fn kind_of(name: &str, description: &Description<'_>) -> Option<Model
     if is_unserved(name) {
         return None;
     }
+    if let Some(kind) = audio_kind(name) {
+        return Some(kind);
+    }
     if let Some(word) = description.model_type.and_then(read::<String>) {
         match word.as_str() {
             "chat" | "language" | "code" => return Some(ModelKind::Text),
@@ -66,7 +72,9 @@ pub(crate) fn kind_of(name: &str, description: &Description<'_>) -> Option<Model
             "rerank" => return Some(ModelKind::Rerank),
             "image" => return Some(ModelKind::Image),
             "video" => return Some(ModelKind::Video),
-            "audio" | "transcribe" => return None,
+            "moderation" => return Some(ModelKind::Moderation),
+            "audio" => return Some(ModelKind::Speech),
+            "transcribe" => return Some(ModelKind::Transcription),
             _ => {}
         }
     }
@@ -81,6 +89,8 @@ pub(crate) fn kind_of(name: &str, description: &Description<'_>) -> Option<Model
                 ("rerank", ModelKind::Rerank),
                 ("image", ModelKind::Image),
                 ("video", ModelKind::Video),
+                ("speech", ModelKind::Speech),
+                ("transcription", ModelKind::Transcription),
             ],
         );
     }
@@ -120,6 +130,15 @@ fn is_unserved(name: &str) -> bool {
         || UNSERVED_BEGINNINGS.iter().any(|beginning| short.starts_with(beginning))
 }
 
+fn audio_kind(name: &str) -> Option<ModelKind> {
+    let name = name.to_ascii_lowercase();
+    match () {
+        () if has_word(&name, &SPEECH_WORDS) => Some(ModelKind::Speech),
+        () if has_word(&name, &TRANSCRIPTION_WORDS) => Some(ModelKind::Transcription),
+        () => None,
+    }
+}
+
 /// The names of some kinds contain a word. The others are those of text models.
 fn kind_by_name(name: &str) -> ModelKind {
     let name = name.to_ascii_lowercase();
@@ -152,8 +171,8 @@ mod tests {
 
     #[test]
     fn kind_of_a_model_without_a_description_follows_from_its_name() {
-        use ModelKind::{Embedding, Image, Moderation, Rerank, Text, Video};
-        let cases: [(Option<ModelKind>, &[&str]); 7] = [
+        use ModelKind::{Embedding, Image, Moderation, Rerank, Speech, Text, Transcription, Video};
+        let cases: [(Option<ModelKind>, &[&str]); 9] = [
             (
                 Some(Text),
                 &[
@@ -195,20 +214,21 @@ mod tests {
             ),
             (Some(Video), &["sora-2-pro", "veo-3.0-generate-001", "grok-imagine-video", "cogvideox-3"]),
             (
-                None,
+                Some(Speech),
                 &[
                     "tts-1-hd",
                     "gpt-4o-mini-tts",
                     "gemini-2.5-flash-preview-tts",
-                    "whisper-1",
-                    "distil-whisper-large-v3-en",
-                    "gpt-4o-transcribe-diarize",
-                    "gpt-realtime",
                     "canopylabs/orpheus-v1-english",
-                    "babbage-002",
-                    "davinci-002",
-                    "gpt-3.5-turbo-instruct-0914",
                 ],
+            ),
+            (
+                Some(Transcription),
+                &["whisper-1", "distil-whisper-large-v3-en", "gpt-4o-transcribe-diarize"],
+            ),
+            (
+                None,
+                &["gpt-realtime", "babbage-002", "davinci-002", "gpt-3.5-turbo-instruct-0914"],
             ),
         ];
         for (kind, names) in cases {
@@ -224,11 +244,18 @@ mod tests {
             ("m", r#"{"kind": "image", "protocols": ["media"]}"#, Some(ModelKind::Image)),
             ("whisper", r#"{"kind": "text"}"#, Some(ModelKind::Text)),
             ("m", r#"{"type": "embedding"}"#, Some(ModelKind::Embedding)),
-            ("some/voice", r#"{"type": "audio"}"#, None),
+            ("some/voice", r#"{"type": "audio"}"#, Some(ModelKind::Speech)),
+            ("some/ear", r#"{"type": "transcribe"}"#, Some(ModelKind::Transcription)),
             ("some/flux-of-words", r#"{"type": "chat"}"#, Some(ModelKind::Text)),
             ("m", r#"{"architecture": {"output_modalities": ["image", "text"]}}"#, Some(ModelKind::Text)),
             ("m", r#"{"architecture": {"output_modalities": ["embeddings"]}}"#, Some(ModelKind::Embedding)),
-            ("m", r#"{"architecture": {"output_modalities": ["speech"]}}"#, None),
+            ("m", r#"{"architecture": {"output_modalities": ["speech"]}}"#, Some(ModelKind::Speech)),
+            ("m", r#"{"architecture": {"output_modalities": ["smell"]}}"#, None),
+            (
+                "gemini-tts",
+                r#"{"supportedGenerationMethods": ["generateContent"]}"#,
+                Some(ModelKind::Speech),
+            ),
             ("gemini-image", r#"{"supportedGenerationMethods": ["generateContent"]}"#, Some(ModelKind::Text)),
             ("imagen-4", r#"{"supportedGenerationMethods": ["predict"]}"#, Some(ModelKind::Image)),
             ("veo-3", r#"{"supportedGenerationMethods": ["predictLongRunning"]}"#, Some(ModelKind::Video)),

@@ -154,7 +154,7 @@ export class TaskFailedError extends APIError {
   declare readonly kind: "task_failed";
 }
 
-/** The answer holds no value of the type that the caller asked for; the error contains the whole answer. */
+/** The answer is not a value of the requested type; the error contains the whole answer. */
 export class StructuredOutputError extends APIError {
   declare readonly kind: "structured_output";
 }
@@ -194,7 +194,7 @@ export class InternalError extends GatewrightError {
   declare readonly kind: "internal";
 }
 
-/** Name of an error kind: what `error.kind` may be. */
+/** Name of an error kind, as in `error.kind`. */
 export type ErrorKind =
   | "bad_request"
   | "authentication"

@@ -8,7 +8,7 @@ import type { VideoTask } from "./types";
 
 /**
  * Options of a client. Unset options come from the environment, or else have their defaults. Every time may
- * be `Infinity`, which is no limit.
+ * be `Infinity`, which means no limit.
  */
 export interface ClientOptions {
   /**
@@ -223,6 +223,11 @@ export interface CheckOptions {
   /** Check the models in parallel. Default: `false`. */
   parallel?: boolean | undefined;
   /**
+   * Also check other protocols. The results are a document of their own beside the report, such as
+   * report.protocols.json. See `CheckResult.protocols`.
+   */
+  protocols?: readonly ("chat" | "messages" | "native" | "all")[] | undefined;
+  /**
    * A deployment's own kit name and model ids: `{"kit_name": "…", "models": ["…"]}`. Default: the names
    * in the specification.
    */
@@ -236,8 +241,8 @@ export interface CheckOptions {
 }
 
 /**
- * How an option crosses over: as it is; pairs as a flat list; members as JSON text; an address, `false` as an empty
- * one; what is code stays on this side.
+ * How an option is passed to the engine: unchanged; pairs as a flat list; members as JSON text; an address, with
+ * `false` as an empty one; functions are not passed.
  */
 export type Crossing = "plain" | "pairs" | "members" | "address" | "stays";
 
@@ -304,7 +309,7 @@ export const SAVE_OPTIONS: Readonly<Record<keyof SaveOptions, Crossing>> = {
   signal: "stays",
 };
 
-/** The kit's name of each option; null for what stays on this side. */
+/** The kit's name of each option; null for options that JavaScript handles. */
 export const CHECK_OPTIONS: Readonly<Record<keyof CheckOptions, string | null>> = {
   apiKey: null,
   basePath: "base_path",
@@ -318,24 +323,25 @@ export const CHECK_OPTIONS: Readonly<Record<keyof CheckOptions, string | null>> 
   only: "only",
   skip: "skip",
   parallel: "parallel",
+  protocols: "protocols",
   profile: "profile",
   caBundle: "ca_bundle",
   onProgress: null,
   signal: null,
 };
 
-/** The variable of the environment that stands in for an option of a client. */
+/** The environment variable that sets an option of a client. */
 export const VARIABLES = {
   baseUrl: "GATEWRIGHT_BASE_URL",
   apiKey: "GATEWRIGHT_API_KEY",
   caBundle: "GATEWRIGHT_CA_BUNDLE",
 } as const satisfies { readonly [name in keyof ClientOptions]?: string };
 
-/** `ClientOptions` as they cross over. */
+/** `ClientOptions` as they are passed to the engine. */
 export interface EngineClientOptions {
   baseUrl?: string;
   apiKey?: string;
-  /** Whether a callback gives the key. */
+  /** Whether a callback returns the key. */
   asksForKey?: boolean;
   timeoutMs?: number;
   connectTimeoutMs?: number;
@@ -358,7 +364,7 @@ export interface EngineClientOptions {
   userAgent?: string;
 }
 
-/** `RequestOptions` as they cross over. */
+/** `RequestOptions` as they are passed to the engine. */
 export interface EngineRequestOptions {
   timeoutMs?: number;
   firstByteTimeoutMs?: number;
@@ -372,13 +378,13 @@ export interface EngineRequestOptions {
   validate?: boolean;
 }
 
-/** `WaitOptions` as they cross over. */
+/** `WaitOptions` as they are passed to the engine. */
 export interface EngineWaitOptions {
   intervalMs?: number;
   timeoutMs?: number;
 }
 
-/** `SaveOptions` as they cross over. */
+/** `SaveOptions` as they are passed to the engine. */
 export interface EngineSaveOptions {
   overwrite?: boolean;
   maxBytes?: number;

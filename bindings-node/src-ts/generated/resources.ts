@@ -124,10 +124,10 @@ export class ChatCompletionsResource extends Resource {
    *
    * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `ChatCompletion`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -143,10 +143,10 @@ export class ChatCompletionsResource extends Resource {
    *
    * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The events as they arrive (`ChatCompletionChunk`): `ChatCompletionStream`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -161,10 +161,10 @@ export class ChatCompletionsResource extends Resource {
    *
    * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `ChatCompletion`. With `stream: true`, the events as they arrive (`ChatCompletionChunk`): `ChatCompletionStream`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -194,10 +194,10 @@ export class ResponsesInputItemsResource extends Resource {
    * Ours: not in the source specification.
    *
    * @param responseId - The id of the response.
-   * @param params - What is sent. No member is required.
+   * @param params - Parameters of the request. No member is required.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `ResponseItemList`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -223,10 +223,10 @@ export class ResponsesResource extends Resource {
    *
    * Source: sections 4 and 2.4 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `input`.
+   * @param params - Parameters of the request. Required: `model`, `input`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Response`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -242,10 +242,10 @@ export class ResponsesResource extends Resource {
    *
    * Source: sections 4 and 2.4 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `input`.
+   * @param params - Parameters of the request. Required: `model`, `input`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The events as they arrive (`ResponseStreamEvent`): `ResponseStream`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -260,10 +260,10 @@ export class ResponsesResource extends Resource {
    *
    * Source: sections 4 and 2.4 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `input`.
+   * @param params - Parameters of the request. Required: `model`, `input`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Response`. With `stream: true`, the events as they arrive (`ResponseStreamEvent`): `ResponseStream`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -283,10 +283,10 @@ export class ResponsesResource extends Resource {
    *
    * Source: section 4 of the specification.
    *
-   * @param params - What is sent. Required: `model`.
+   * @param params - Parameters of the request. Required: `model`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `CompactedResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -308,7 +308,7 @@ export class ResponsesResource extends Resource {
    * @param responseId - The id of the response.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Response`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -331,7 +331,7 @@ export class ResponsesResource extends Resource {
    * @param responseId - The id of the response.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `DeletedResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -354,10 +354,10 @@ export class MessagesResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `max_tokens`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Message`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -373,10 +373,10 @@ export class MessagesResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `max_tokens`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The events as they arrive (`MessageStreamEvent`): `MessageStream`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -391,10 +391,10 @@ export class MessagesResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `max_tokens`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Message`. With `stream: true`, the events as they arrive (`MessageStreamEvent`): `MessageStream`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -414,10 +414,10 @@ export class MessagesResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `messages`.
+   * @param params - Parameters of the request. Required: `model`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `CountMessageTokensResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -439,10 +439,10 @@ export class EmbeddingsResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `input`.
+   * @param params - Parameters of the request. Required: `model`, `input`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `EmbeddingResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -464,10 +464,10 @@ export class RerankResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `query`, `documents`.
+   * @param params - Parameters of the request. Required: `model`, `query`, `documents`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `RerankResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -485,14 +485,14 @@ export class ModerationsResource extends Resource {
   /**
    * Moderate content
    *
-   * Judges whether texts and images are harmful, by categories. The response has one verdict per text of a list, and one for a list of parts. Which categories there are depends on the provider. An addition of this gateway.
+   * Classifies texts and images as harmful or not, by category. The response has one result per text of a list, and one for a list of parts. The categories depend on the provider. An addition of this gateway.
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `input`.
+   * @param params - Parameters of the request. Required: `input`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `ModerationResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -514,10 +514,10 @@ export class AudioSpeechResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `input`, `voice`.
+   * @param params - Parameters of the request. Required: `model`, `input`, `voice`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Uint8Array`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -539,10 +539,10 @@ export class AudioTranscriptionsResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `file`, `model`.
+   * @param params - Parameters of the request. Required: `file`, `model`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Transcript`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -564,10 +564,10 @@ export class AudioTranslationsResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `file`, `model`.
+   * @param params - Parameters of the request. Required: `file`, `model`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Transcript`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -603,7 +603,7 @@ export class ModelsResource extends Resource {
    *
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `ModelList`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -625,7 +625,7 @@ export class ModelsResource extends Resource {
    * @param model - The model id, as in the model list.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Model`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -647,10 +647,10 @@ export class NativeModelsResource extends Resource {
    *
    * Source: sections 4 and 2.5 of the specification.
    *
-   * @param params - What is sent. No member is required.
+   * @param params - Parameters of the request. No member is required.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `NativeModelList`.
-   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -672,7 +672,7 @@ export class NativeModelsResource extends Resource {
    * @param model - The model id, as in the model list.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `NativeModel`.
-   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -697,10 +697,10 @@ export class NativeResource extends Resource {
    *
    * Source: sections 4 and 2.5 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `contents`.
+   * @param params - Parameters of the request. Required: `model`, `contents`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `GenerateContentResponse`.
-   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -719,10 +719,10 @@ export class NativeResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`, `contents`.
+   * @param params - Parameters of the request. Required: `model`, `contents`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The events as they arrive (`GenerateContentResponse`): `GenerateContentResponseStream`.
-   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -740,10 +740,10 @@ export class NativeResource extends Resource {
    *
    * Ours: not in the source specification.
    *
-   * @param params - What is sent. Required: `model`.
+   * @param params - Parameters of the request. Required: `model`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `CountTokensResponse`.
-   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -765,10 +765,10 @@ export class VideosGenerationsResource extends Resource {
    *
    * Source: sections 4, 2.6 and 3 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `prompt`.
+   * @param params - Parameters of the request. Required: `model`, `prompt`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `VideoTask`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -790,7 +790,7 @@ export class VideosGenerationsResource extends Resource {
    * @param taskId - The id from submission. Source: section 4 of the specification.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `VideoTask`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js
@@ -819,10 +819,10 @@ export class ImagesResource extends Resource {
    *
    * Source: sections 4 and 2.8 of the specification.
    *
-   * @param params - What is sent. Required: `model`, `prompt`.
+   * @param params - Parameters of the request. Required: `model`, `prompt`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `ImageGenerationResponse`.
-   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
    *
    * @example
    * ```js

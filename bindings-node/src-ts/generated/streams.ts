@@ -7,9 +7,9 @@ import type { ChatCompletion, ChatCompletionChunk, GenerateContentResponse, Mess
 /** A stream of `ChatCompletionChunk` that adds up to a `ChatCompletion`. */
 export class ChatCompletionStream extends Stream<ChatCompletionChunk> {
   /**
-   * Reads on to the end, and gives the document that all events add up to, those read before included.
+   * Reads to the end, and returns the document that all events add up to, including those read before.
    *
-   * Errors: as those of reading; `CancelledError` if the stream was closed.
+   * Errors: those of reading; `CancelledError` if the stream was closed.
    */
   finalChatCompletion(): ApiPromise<ChatCompletion> {
     return this.finish();
@@ -19,9 +19,9 @@ export class ChatCompletionStream extends Stream<ChatCompletionChunk> {
 /** A stream of `GenerateContentResponse` that adds up to a `GenerateContentResponse`. */
 export class GenerateContentResponseStream extends Stream<GenerateContentResponse> {
   /**
-   * Reads on to the end, and gives the document that all events add up to, those read before included.
+   * Reads to the end, and returns the document that all events add up to, including those read before.
    *
-   * Errors: as those of reading; `CancelledError` if the stream was closed.
+   * Errors: those of reading; `CancelledError` if the stream was closed.
    */
   finalResponse(): ApiPromise<GenerateContentResponse> {
     return this.finish();
@@ -31,9 +31,9 @@ export class GenerateContentResponseStream extends Stream<GenerateContentRespons
 /** A stream of `MessageStreamEvent` that adds up to a `Message`. */
 export class MessageStream extends Stream<MessageStreamEvent> {
   /**
-   * Reads on to the end, and gives the document that all events add up to, those read before included.
+   * Reads to the end, and returns the document that all events add up to, including those read before.
    *
-   * Errors: as those of reading; `CancelledError` if the stream was closed.
+   * Errors: those of reading; `CancelledError` if the stream was closed.
    */
   finalMessage(): ApiPromise<Message> {
     return this.finish();
@@ -43,9 +43,9 @@ export class MessageStream extends Stream<MessageStreamEvent> {
 /** A stream of `ResponseStreamEvent` that adds up to a `Response`. */
 export class ResponseStream extends Stream<ResponseStreamEvent> {
   /**
-   * Reads on to the end, and gives the document that all events add up to, those read before included.
+   * Reads to the end, and returns the document that all events add up to, including those read before.
    *
-   * Errors: as those of reading; `CancelledError` if the stream was closed.
+   * Errors: those of reading; `CancelledError` if the stream was closed.
    */
   finalResponse(): ApiPromise<Response> {
     return this.finish();

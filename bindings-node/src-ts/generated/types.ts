@@ -3770,7 +3770,7 @@ export interface RerankResponse {
   results: RerankResult[];
   /** Tokens of the query and the documents. */
   usage: RerankUsage;
-  /** What the provider says about the request, such as the units that it bills. */
+  /** The provider's data about the request, such as the billed units. */
   meta?: { [key: string]: unknown } | null;
   /** The items of `results`. Added by the client. */
   [Symbol.iterator](): IterableIterator<RerankResult>;
@@ -3836,12 +3836,12 @@ export interface ModerationRequest {
    * At least 1 character.
    */
   model?: string | null;
-  /** What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are judged together. */
+  /** Content to classify, as a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are classified together. */
   input: string | string[] | ModerationPart[];
 }
 
 /**
- * One part of what is judged; unknown kinds pass through.
+ * One part of the content to classify; unknown kinds pass through.
  *
  * Ours: not in the source specification.
  */
@@ -3909,7 +3909,7 @@ export interface ModerationResult {
   categories: { [key: string]: boolean };
   /** How likely that is, from 0 to 1. */
   category_scores: { [key: string]: number };
-  /** Which kinds of input each category was judged by, out of text and image. Not every provider says it. */
+  /** The kinds of input, text and image, to which each category was applied. Not every provider reports them. */
   category_applied_input_types?: { [key: string]: unknown } | null;
 }
 

@@ -15,7 +15,7 @@ pub struct ClientOptions {
     pub base_url: Option<String>,
     /// The API key, sent as a bearer token.
     pub api_key: Option<String>,
-    /// Whether a callback gives the key.
+    /// Whether a callback returns the key.
     pub asks_for_key: Option<bool>,
     /// Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
     /// headers arrive, and then the longest silence, unless the call or the client sets `idleTimeoutMs`.
@@ -67,7 +67,7 @@ pub struct ClientOptions {
 }
 
 impl ClientOptions {
-    /// Tells a builder what is data among the options.
+    /// Sets those options of a builder that are data.
     pub(crate) fn tell(&mut self, mut builder: ClientBuilder) -> Result<ClientBuilder, Error> {
         if let Some(given) = self.base_url.take() {
             builder = builder.base_url(given);

@@ -72,7 +72,7 @@ pub(crate) fn set_save(options: &mut SaveOptions, name: &str, value: &Bound<'_, 
     Ok(())
 }
 
-/// The options of a call as Python gives them; what is not given is left out. keeps: whether a pair of this name
+/// The options of a call in Python's form; options that are not set are omitted. keeps: whether a pair of this name
 /// goes along.
 pub(crate) fn given(
     options: &RequestOptions,

@@ -214,6 +214,8 @@ fn models_of_the_providers_list_join_the_known_ones_with_their_kinds() {
         ("gpt-5", "text"),
         ("text-embedding-3-small", "embedding"),
         ("gpt-image-2", "image"),
+        ("tts-1", "speech"),
+        ("whisper-1", "transcription"),
         ("gpt-99", "text"),
         ("gpt-5-2025-08-07", "text"),
         ("gpt-image-9", "image"),
@@ -224,6 +226,9 @@ fn models_of_the_providers_list_join_the_known_ones_with_their_kinds() {
         ("gpt-4.1", "text"),
         ("text-embedding-3-large", "embedding"),
         ("omni-moderation-latest", "moderation"),
+        ("gpt-4o-mini-tts", "speech"),
+        ("gpt-4o-transcribe", "transcription"),
+        ("gpt-4o-mini-transcribe", "transcription"),
     ];
     assert_eq!(models(&gateway), pairs(&expected));
     assert_eq!(provider.targets(), ["/v1/models"]);
@@ -413,7 +418,7 @@ fn provider_that_gives_no_list_is_served_with_the_known_models() {
                 let expected =
                     format!("gatewright: warning: --provider openai: no list of models from {url}: {why}");
                 assert!(line.starts_with(&expected), "{expected} in {line}");
-                let end = "; only the 7 models that this program knows are configured";
+                let end = "; only the 12 models that this program knows are configured";
                 assert!(line.ends_with(end) && !line.contains(KEY) && !line.contains('\u{1b}'), "{line}");
             });
         }
@@ -422,12 +427,12 @@ fn provider_that_gives_no_list_is_served_with_the_known_models() {
 
 #[test]
 fn empty_list_leaves_the_known_models_and_says_so() {
-    let provider = Provider::listing(json!({ "data": [{ "id": "whisper-1" }] }));
+    let provider = Provider::listing(json!({ "data": [{ "id": "gpt-realtime" }] }));
     let gateway = serving(&[provider.named("openai")], &[("OPENAI_API_KEY", KEY)]);
     assert_eq!(models(&gateway), known("openai"));
     let log = gateway.log();
     let expected =
-        "lists no models that the gateway serves; only the 7 models that this program knows are configured";
+        "lists no models that the gateway serves; only the 12 models that this program knows are configured";
     assert!(log.contains(expected), "{log}");
 }
 

@@ -238,11 +238,11 @@ export interface UsageRow {
   key: string | null;
   /** Name of the key; null for the configured key, whose id is `default`. */
   name: string | null;
-  /** The configured model. */
+  /** The configured model; empty: failed requests whose model is not known. */
   model: string | null;
-  /** The upstream that answered. */
+  /** The upstream that answered, or the first one that failed; empty: failed requests that none got. */
   upstream: string | null;
-  /** Requests that an upstream answered. */
+  /** Requests that an upstream answered, including streams that ended in an error. */
   requests: number;
   /** Requests whose response was sent completely. */
   complete: number;
@@ -262,6 +262,14 @@ export interface UsageRow {
   cost: number;
   /** Requests whose cost is unknown, because there was no price when they were made. */
   unpriced: number;
+  /** Requests for a model that failed: the response had a status of 400 or more, or was a stream that ended in an error. Without requests that had no valid key, and those whose client left. 0 in rows of versions that did not count this and the rest. */
+  failed: number;
+  /** Requests whose response was sent completely, and whose times are in the next two members. The rate of errors is `failed / (failed + timed)`. */
+  timed: number;
+  /** Sum over the timed requests, in milliseconds: from the head of a request until its answer began. */
+  first_byte_ms: number;
+  /** Sum over the timed requests, in milliseconds: from the head of a request until its answer was complete. The mean is `latency_ms / timed`. */
+  latency_ms: number;
 }
 
 /**
@@ -350,7 +358,7 @@ export interface LoggedRequest {
   operation: string;
   /** Id of its key; null: it had no valid key. */
   key: string | null;
-  /** The model; null while it is unknown. */
+  /** The model; null while it is unknown, and if the request named none or its body was not read. */
   model: string | null;
   /** The upstream that answered, or the first one that failed. */
   upstream: string | null;

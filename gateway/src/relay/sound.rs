@@ -159,6 +159,11 @@ impl Sound {
     async fn cut(&mut self, why: CutOff) -> CutOff {
         self.is_over = true;
         self.failed = matches!(why, CutOff::Broken | CutOff::TooLong);
+        if why != CutOff::ClientLeft
+            && let Some(account) = &mut self.account
+        {
+            account.charge.fail();
+        }
         // Yield first, so that the server sends the bytes it already has.
         tokio::task::yield_now().await;
         why

@@ -212,10 +212,15 @@ async fn sound_that_is_cut_off_never_looks_complete() {
         let provider = Scripted::start([steps]).await;
         let mut one = upstream("one", Kind::Chat, &provider.url);
         one.idle_timeout = Duration::from_millis(200);
-        let server = start_with(config(vec![one])).await;
+        let mut config = config(vec![one]);
+        config.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));
+        let server = start_with(config).await;
         let response = send(server.post(SPEECH, &request())).await;
         assert_eq!(response.status(), 200);
         assert!(response.bytes().await.is_err(), "the sound looks complete");
+        let row = usage_row(&server, ADMIN).await;
+        let numbers = ["requests", "complete", "failed"].map(|name| row[name].as_u64());
+        assert_eq!(numbers, [1, 0, 1].map(Some), "{row}");
     }
 }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class CheckOptions(TypedDict, total=False):
     """Options of a run of the check kit.
 
-    None is as if it were left out.
+    None has the same effect as omitting an option.
     """
 
     base_path: str | None
@@ -44,6 +44,9 @@ class CheckOptions(TypedDict, total=False):
     """Skip these checks."""
     parallel: bool | None
     """Check the models in parallel. Default: `False`."""
+    protocols: Sequence[Literal["chat", "messages", "native", "all"]] | None
+    """Also check other protocols. The results are a document of their own beside the report, such as
+    report.protocols.json. See `CheckResult.protocols`."""
     profile: Mapping[str, Any] | None
     """A deployment's own kit name and model ids: `{"kit_name": "…", "models": ["…"]}`. Default: the
     names in the specification."""

@@ -113,9 +113,7 @@ class TaskFailedError(APIError):
 
 
 class StructuredOutputError(APIError):
-    """The answer holds no value of the type that the caller asked for; the error contains the whole
-    answer.
-    """
+    """The answer is not a value of the requested type; the error contains the whole answer."""
 
     __module__ = "gatewright"
     kind = "structured_output"

@@ -659,13 +659,13 @@ class Moderations:
     ):
         """Moderate content.
 
-        Judges whether texts and images are harmful, by categories. The response has one verdict per
-        text of a list, and one for a list of parts. Which categories there are depends on the
-        provider. An addition of this gateway.
+        Classifies texts and images as harmful or not, by category. The response has one result per
+        text of a list, and one for a list of parts. The categories depend on the provider. An
+        addition of this gateway.
 
         Args:
-            input: What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that
-                are judged together.
+            input: Content to classify, as a text, a list of up to 1,000 texts, or a list of up to 1,000
+                parts that are classified together.
             model: A moderation model id; see the catalog. Without it, the gateway uses the first one that
                 the key may use. At least 1 character.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -1949,13 +1949,13 @@ class AsyncModerations:
     ):
         """Moderate content.
 
-        Judges whether texts and images are harmful, by categories. The response has one verdict per
-        text of a list, and one for a list of parts. Which categories there are depends on the
-        provider. An addition of this gateway.
+        Classifies texts and images as harmful or not, by category. The response has one result per
+        text of a list, and one for a list of parts. The categories depend on the provider. An
+        addition of this gateway.
 
         Args:
-            input: What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that
-                are judged together.
+            input: Content to classify, as a text, a list of up to 1,000 texts, or a list of up to 1,000
+                parts that are classified together.
             model: A moderation model id; see the catalog. Without it, the gateway uses the first one that
                 the key may use. At least 1 character.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.

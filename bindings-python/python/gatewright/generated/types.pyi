@@ -3238,7 +3238,7 @@ class RerankResponse(Record):
         """Tokens of the query and the documents."""
     @property
     def meta(self) -> Mapping[str, Any] | None:
-        """What the provider says about the request, such as the units that it bills."""
+        """The provider's data about the request, such as the billed units."""
     def __iter__(self) -> Iterator[RerankResult]:  # type: ignore[override]
         """The elements of `results`, not the names of the members."""
 
@@ -3276,12 +3276,14 @@ class ModerationRequest(TypedDict, total=False):
     may use. At least 1 character.
     """
     input: Required[str | Sequence[str] | Sequence[ModerationPartParam]]
-    """What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are
-    judged together.
+    """Content to classify, as a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that
+    are classified together.
     """
 
 ModerationPartParam: TypeAlias = ModerationTextPartParam | ModerationImagePartParam | Record
-"""One part of what is judged; unknown kinds pass through. Ours: not in the source specification."""
+"""One part of the content to classify; unknown kinds pass through. Ours: not in the source
+specification.
+"""
 
 class ModerationTextPartParam(TypedDict, total=False):
     """Text. Ours: not in the source specification."""
@@ -3329,8 +3331,8 @@ class ModerationResult(Record):
         """How likely that is, from 0 to 1."""
     @property
     def category_applied_input_types(self) -> Mapping[str, Any] | None:
-        """Which kinds of input each category was judged by, out of text and image. Not every provider
-        says it.
+        """The kinds of input, text and image, to which each category was applied. Not every provider
+        reports them.
         """
 
 class SpeechRequest(TypedDict, total=False):

@@ -7,7 +7,7 @@ use clap::Args;
 use gatewright::report::{CheckId, Profile};
 use gatewright_checkkit::Options;
 
-use crate::check::values::{AnnotationsFor, Mode, check_id, milliseconds};
+use crate::check::values::{AnnotationsFor, Mode, ProtocolChoice, check_id, milliseconds, protocols};
 use crate::report::profile::ProfileOption;
 
 /// The flags of the command.
@@ -49,8 +49,8 @@ pub(crate) struct CheckFlags {
     pub(crate) junit: Option<PathBuf>,
     #[arg(long, value_name = "FILE", help = "Also write the failed checks as a SARIF log, for code scanning; - is standard output")]
     pub(crate) sarif: Option<PathBuf>,
-    #[arg(long, value_name = "PROTOCOL", value_delimiter = ',', help = "Also check other protocols: chat, messages, native or all. The results go to a file beside the report, such as report.protocols.json")]
-    pub(crate) protocols: Vec<String>,
+    #[arg(long, value_name = "PROTOCOL", value_enum, value_delimiter = ',', help = "Also check other protocols. The results are a document of their own beside the report, such as report.protocols.json")]
+    pub(crate) protocols: Vec<ProtocolChoice>,
     #[arg(long, value_name = "SYSTEM", value_enum, help = "Print failures as annotations for a CI system")]
     pub(crate) annotations: Option<AnnotationsFor>,
     #[arg(long, value_name = "DIR", help = "Folder for the evidence, one file per cell that was run")]
@@ -74,6 +74,7 @@ impl CheckFlags {
         options.only.clone_from(&self.only);
         options.skip.clone_from(&self.skip);
         options.parallel = self.parallel;
+        options.protocols = protocols(&self.protocols);
         options.profile = profile;
         options
     }

@@ -31,7 +31,6 @@ const HEAD: &str = "\
 const MACROS: &str = "
 use crate::api::setters::{constructor, setters};
 use crate::api::open_enum::{closed_words, open_words, untagged};
-use crate::vocabulary::FILE_PART;
 
 /// Errors of conversions.
 pub mod error {

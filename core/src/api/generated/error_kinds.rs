@@ -44,7 +44,7 @@ error_kinds! {
         TaskFailed = "task_failed", "TaskFailedError", retryable: false,
             "A video task ended as failed; the message is the task's own.";
         StructuredOutput = "structured_output", "StructuredOutputError", retryable: false,
-            "The answer holds no value of the type that the caller asked for; the error contains the whole answer.";
+            "The answer is not a value of the requested type; the error contains the whole answer.";
         ToolLoop = "tool_loop", "ToolLoopError", retryable: false,
             "A loop of tool calls ended without an answer; the error contains the conversation.";
         Cancelled = "cancelled", "CancelledError", retryable: false,

@@ -5753,7 +5753,7 @@ constructor! {
     ModerationImageUrl: pub fn new(url: impl Into<String>);
     extra,
 }
-/// One part of what is judged; unknown kinds pass through.
+/// One part of the content to classify; unknown kinds pass through.
 ///
 /// Ours: not in the source specification.
 ///
@@ -5814,7 +5814,7 @@ pub struct ModerationRequest {
     /// At least 1 character.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are judged together.
+    /// Content to classify, as a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are classified together.
     pub input: ModerationRequestInput,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -5835,7 +5835,7 @@ setters! { ModerationRequest {
     with_model(model: impl Into<String>),
 } }
 untagged! {
-    /// What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are judged together.
+    /// Content to classify, as a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are classified together.
     ///
     /// ```
     /// use gatewright::types::{ModerationPart, ModerationRequestInput};
@@ -5905,7 +5905,7 @@ pub struct ModerationResult {
     pub categories: IndexMap<String, bool>,
     /// How likely that is, from 0 to 1.
     pub category_scores: IndexMap<String, f64>,
-    /// Which kinds of input each category was judged by, out of text and image. Not every provider says it.
+    /// The kinds of input, text and image, to which each category was applied. Not every provider reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category_applied_input_types: Option<Map<String, Value>>,
     #[serde(flatten)]
@@ -7192,7 +7192,7 @@ pub struct RerankResponse {
     /// The most relevant documents, the most relevant one first.
     pub results: Vec<RerankResult>,
     pub usage: RerankUsage,
-    /// What the provider says about the request, such as the units that it bills.
+    /// The provider's data about the request, such as the billed units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
     #[serde(flatten)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::transport::merging::{members_over, pairs_over, time_over};
 
-/// Environment variable that stands in for [`ClientBuilder::base_url`](crate::ClientBuilder::base_url).
+/// Environment variable that is used if [`ClientBuilder::base_url`](crate::ClientBuilder::base_url) is not set.
 ///
 /// ```
 /// use gatewright::BASE_URL_VARIABLE;
@@ -19,7 +19,7 @@ use crate::transport::merging::{members_over, pairs_over, time_over};
 /// ```
 pub const BASE_URL_VARIABLE: &str = "GATEWRIGHT_BASE_URL";
 
-/// [`ClientBuilder::base_url`](crate::ClientBuilder::base_url) where it is not given: `http://127.0.0.1:8080`.
+/// Default of [`ClientBuilder::base_url`](crate::ClientBuilder::base_url): `http://127.0.0.1:8080`.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_BASE_URL};
@@ -29,7 +29,7 @@ pub const BASE_URL_VARIABLE: &str = "GATEWRIGHT_BASE_URL";
 /// ```
 pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8080";
 
-/// Environment variable that stands in for [`ClientBuilder::api_key`](crate::ClientBuilder::api_key).
+/// Environment variable that is used if [`ClientBuilder::api_key`](crate::ClientBuilder::api_key) is not set.
 ///
 /// ```
 /// use gatewright::API_KEY_VARIABLE;
@@ -41,7 +41,7 @@ pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8080";
 /// ```
 pub const API_KEY_VARIABLE: &str = "GATEWRIGHT_API_KEY";
 
-/// [`ClientBuilder::timeout`](crate::ClientBuilder::timeout) where it is not given: 10 min.
+/// Default of [`ClientBuilder::timeout`](crate::ClientBuilder::timeout): 10 min.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_TIMEOUT};
@@ -51,7 +51,7 @@ pub const API_KEY_VARIABLE: &str = "GATEWRIGHT_API_KEY";
 /// ```
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// [`ClientBuilder::connect_timeout`](crate::ClientBuilder::connect_timeout) where it is not given: 5 s.
+/// Default of [`ClientBuilder::connect_timeout`](crate::ClientBuilder::connect_timeout): 5 s.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_CONNECT_TIMEOUT};
@@ -61,7 +61,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 /// ```
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// [`ClientBuilder::idle_timeout`](crate::ClientBuilder::idle_timeout) where it is not given: 2 min.
+/// Default of [`ClientBuilder::idle_timeout`](crate::ClientBuilder::idle_timeout): 2 min.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_IDLE_TIMEOUT};
@@ -71,7 +71,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// [`ClientBuilder::event_timeout`](crate::ClientBuilder::event_timeout) where it is not given: 10 min.
+/// Default of [`ClientBuilder::event_timeout`](crate::ClientBuilder::event_timeout): 10 min.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_EVENT_TIMEOUT};
@@ -81,7 +81,7 @@ pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_mins(2);
 /// ```
 pub const DEFAULT_EVENT_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// [`ClientBuilder::max_retries`](crate::ClientBuilder::max_retries) where it is not given: 2.
+/// Default of [`ClientBuilder::max_retries`](crate::ClientBuilder::max_retries): 2.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_MAX_RETRIES};
@@ -91,7 +91,7 @@ pub const DEFAULT_EVENT_TIMEOUT: Duration = Duration::from_mins(10);
 /// ```
 pub const DEFAULT_MAX_RETRIES: u32 = 2;
 
-/// [`ClientBuilder::max_body_bytes`](crate::ClientBuilder::max_body_bytes) where it is not given: 256 MiB.
+/// Default of [`ClientBuilder::max_body_bytes`](crate::ClientBuilder::max_body_bytes): 256 MiB.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_MAX_BODY_BYTES};
@@ -101,7 +101,7 @@ pub const DEFAULT_MAX_RETRIES: u32 = 2;
 /// ```
 pub const DEFAULT_MAX_BODY_BYTES: usize = 268_435_456;
 
-/// [`ClientBuilder::max_connections`](crate::ClientBuilder::max_connections) where it is not given: 1000.
+/// Default of [`ClientBuilder::max_connections`](crate::ClientBuilder::max_connections): 1000.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_MAX_CONNECTIONS};
@@ -111,7 +111,7 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 268_435_456;
 /// ```
 pub const DEFAULT_MAX_CONNECTIONS: usize = 1000;
 
-/// [`ClientBuilder::pool_timeout`](crate::ClientBuilder::pool_timeout) where it is not given: 1 min.
+/// Default of [`ClientBuilder::pool_timeout`](crate::ClientBuilder::pool_timeout): 1 min.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_POOL_TIMEOUT};
@@ -121,7 +121,7 @@ pub const DEFAULT_MAX_CONNECTIONS: usize = 1000;
 /// ```
 pub const DEFAULT_POOL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// [`ClientBuilder::max_idle_connections`](crate::ClientBuilder::max_idle_connections) where it is not given: 100.
+/// Default of [`ClientBuilder::max_idle_connections`](crate::ClientBuilder::max_idle_connections): 100.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_MAX_IDLE_CONNECTIONS};
@@ -131,7 +131,7 @@ pub const DEFAULT_POOL_TIMEOUT: Duration = Duration::from_mins(1);
 /// ```
 pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 100;
 
-/// [`ClientBuilder::idle_connection_timeout`](crate::ClientBuilder::idle_connection_timeout) where it is not given: 90 s.
+/// Default of [`ClientBuilder::idle_connection_timeout`](crate::ClientBuilder::idle_connection_timeout): 90 s.
 ///
 /// ```
 /// use gatewright::{Client, DEFAULT_IDLE_CONNECTION_TIMEOUT};
@@ -141,7 +141,7 @@ pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 100;
 /// ```
 pub const DEFAULT_IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Environment variable that stands in for [`ClientBuilder::ca_bundle`](crate::ClientBuilder::ca_bundle).
+/// Environment variable that is used if [`ClientBuilder::ca_bundle`](crate::ClientBuilder::ca_bundle) is not set.
 ///
 /// ```
 /// use gatewright::CA_BUNDLE_VARIABLE;
@@ -153,7 +153,7 @@ pub const DEFAULT_IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 /// ```
 pub const CA_BUNDLE_VARIABLE: &str = "GATEWRIGHT_CA_BUNDLE";
 
-/// The times and numbers that hold, given or by default; no time is longer than the longest.
+/// The times and numbers that apply, set or by default; no time exceeds the maximum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
     pub(crate) timeout: Duration,

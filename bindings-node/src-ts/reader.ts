@@ -266,7 +266,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
     return new Promise((resolve, reject) => {
       const listener = (...given: unknown[]) =>
         resolve((given.length > 1 ? given : given[0]) as Emitted<L[N]>);
-      this.once(name, listener as L[N]);
+      this.once(name, listener as unknown as L[N]);
       this.#end.then(() => reject(new TypeError(`the stream ended without the event ${name}`)), reject);
     });
   }

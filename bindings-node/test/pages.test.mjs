@@ -76,7 +76,10 @@ test("a list that leads back to an earlier page is an error, not an endless loop
     const items = client.responses.inputItems.list("resp_1");
     const error = await collect(items).then(assert.fail, (error) => error);
     assert.ok(error instanceof DecodeError);
-    assert.match(error.message, /^responses\.inputItems\.list: the list leads back to an earlier page: "item_\d"/);
+    assert.match(
+      error.message,
+      /^responses\.inputItems\.list: the list leads back to an earlier page: "item_\d"/,
+    );
     assert.ok(page <= 4 * length, `${page} of ${length}`);
   }
 });
@@ -93,5 +96,8 @@ test("the native models go on with the next pages", async (t) => {
     answerWith(socket, 200, { models: [], nextPageToken: "again" }),
   );
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test" });
-  await assert.rejects(collect(client.native.models.list()), /native\.models\.list: the list leads back to an earlier page: "again"/);
+  await assert.rejects(
+    collect(client.native.models.list()),
+    /native\.models\.list: the list leads back to an earlier page: "again"/,
+  );
 });

@@ -347,11 +347,10 @@ def test_a_broken_stream_raises_after_its_events_and_keeps_the_answer_so_far(ser
             else client.chat.completions.stream(**arguments)
         )
         with manager as stream:
-            snapshots = []
+            snapshots: list[Any] = []
+            texts = (event for event in stream if event.type in ("text", "content.delta"))
             with pytest.raises(gatewright.StreamTruncatedError):
-                for event in stream:
-                    if event.type in ("text", "content.delta"):
-                        snapshots.append(event.snapshot)
+                snapshots.extend(event.snapshot for event in texts)
             assert snapshots == ["on"]
             if path == "messages":
                 assert stream.current_message_snapshot.content == [{"type": "text", "text": "on"}]

@@ -222,14 +222,8 @@ mod tests {
                     "canopylabs/orpheus-v1-english",
                 ],
             ),
-            (
-                Some(Transcription),
-                &["whisper-1", "distil-whisper-large-v3-en", "gpt-4o-transcribe-diarize"],
-            ),
-            (
-                None,
-                &["gpt-realtime", "babbage-002", "davinci-002", "gpt-3.5-turbo-instruct-0914"],
-            ),
+            (Some(Transcription), &["whisper-1", "distil-whisper-large-v3-en", "gpt-4o-transcribe-diarize"]),
+            (None, &["gpt-realtime", "babbage-002", "davinci-002", "gpt-3.5-turbo-instruct-0914"]),
         ];
         for (kind, names) in cases {
             for name in names {
@@ -251,11 +245,7 @@ mod tests {
             ("m", r#"{"architecture": {"output_modalities": ["embeddings"]}}"#, Some(ModelKind::Embedding)),
             ("m", r#"{"architecture": {"output_modalities": ["speech"]}}"#, Some(ModelKind::Speech)),
             ("m", r#"{"architecture": {"output_modalities": ["smell"]}}"#, None),
-            (
-                "gemini-tts",
-                r#"{"supportedGenerationMethods": ["generateContent"]}"#,
-                Some(ModelKind::Speech),
-            ),
+            ("gemini-tts", r#"{"supportedGenerationMethods": ["generateContent"]}"#, Some(ModelKind::Speech)),
             ("gemini-image", r#"{"supportedGenerationMethods": ["generateContent"]}"#, Some(ModelKind::Text)),
             ("imagen-4", r#"{"supportedGenerationMethods": ["predict"]}"#, Some(ModelKind::Image)),
             ("veo-3", r#"{"supportedGenerationMethods": ["predictLongRunning"]}"#, Some(ModelKind::Video)),

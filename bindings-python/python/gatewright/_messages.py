@@ -137,11 +137,11 @@ class Messages(resources.Messages):
         """Opens a stream of events for a `with` block; each event includes the message so far.
 
         The events are those of the protocol, and after a piece of a block, by `type`: `text` (`text`,
-        `snapshot`), `thinking` (`thinking`, `snapshot`), `input_json` (`partial_json`, `snapshot`, which is the
-        input so far as plain dicts and lists), `citation` (`citation`, `snapshot`) or `signature`
-        (`signature`). `content_block_stop` has the whole `content_block`, `message_stop` the whole `message`.
-        In place of the events, `text_stream` yields the new text. `current_message_snapshot` is the message so
-        far; `get_final_message()` and `get_final_text()` read to the end.
+        `snapshot`), `thinking` (`thinking`, `snapshot`), `input_json` (`partial_json`, `snapshot`: the input
+        so far as plain dicts and lists), `citation` (`citation`, `snapshot`) or `signature` (`signature`).
+        `content_block_stop` has the whole `content_block`, `message_stop` the whole `message`.
+        In place of the events, `text_stream` yields the new text. `current_message_snapshot` is the message
+        so far; `get_final_message()` and `get_final_text()` read to the end.
 
         Args:
             arguments: The arguments of `create`, without `stream`.

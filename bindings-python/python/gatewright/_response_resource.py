@@ -196,7 +196,7 @@ class Responses(resources.Responses):
         """Opens a stream for a `with` block: the events of the protocol, and `get_final_response()`.
 
         Events of new text (`response.output_text.delta`) also have `snapshot`, the text so far, and `parsed`,
-        the JSON so far as plain dicts and lists, if the request has a format. Those of new arguments of a call
+        the JSON so far as plain dicts and lists, if the request has a format. Those of new call arguments
         (`response.function_call_arguments.delta`) have `snapshot`, too. `get_final_response()` reads to the
         end, and returns the same as `parse`.
 

@@ -189,7 +189,7 @@ mod tests {
             "endpoint": "http://127.0.0.1:9", "base_path": "/api", "models": ["m"], "full": true,
             "agent_mode": "one-model", "timeout_ms": 1000, "agent_timeout_ms": 5000, "agent_program": "agent",
             "agent_env": ["LANG"], "only": ["responses_text"], "skip": ["agent_cli_smoke"], "parallel": true,
-            "profile": {"models": ["m"]}, "ca_bundle": "ca.pem", "runtime_version": "v1",
+            "profile": {"models": ["m"]}, "ca_bundle": "ca.pem", "runtime_version": "v1", "protocols": ["chat"],
         });
         assert_eq!(all.as_object().map(Map::len), Some(MEMBERS.len()));
         assert!(Options::read(&all.to_string()).is_ok());

@@ -164,7 +164,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 fn known(provider: &str) -> Vec<(String, String)> {
     let output = gatewright().args(["providers", provider, "--json"]).output().expect("the program starts");
     let object: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let kinds = ["text", "embedding", "rerank", "moderation", "image", "video"];
+    let kinds = ["text", "embedding", "rerank", "moderation", "image", "video", "speech", "transcription"];
     let of = |kind: &str| {
         let key = if kind == "text" { "models".to_owned() } else { format!("{kind}_models") };
         let ids: Vec<String> = object[&key]
@@ -354,7 +354,8 @@ fn lists_of_other_forms_are_read() {
         { "id": "some/voice", "type": "audio" },
     ]));
     let gateway = serving(&[bare.named("together")], &[("TOGETHER_API_KEY", KEY)]);
-    assert_eq!(models(&gateway), pairs(&[("openai/gpt-oss-120b", "text"), ("some/drawer", "image")]));
+    let expected = [("openai/gpt-oss-120b", "text"), ("some/drawer", "image"), ("some/voice", "speech")];
+    assert_eq!(models(&gateway), pairs(&expected));
 
     let linked = Provider::start(|asked| {
         let model = |id: &str, makes: &[&str]| json!({ "id": id, "name": "A: Model", "architecture": { "modality": "x->y", "output_modalities": makes } });
@@ -378,6 +379,7 @@ fn lists_of_other_forms_are_read() {
         ("a/free:free", "text"),
         ("a/vectors", "embedding"),
         ("cohere/rerank-v3.5", "rerank"),
+        ("openai/gpt-4o-mini-tts-2025-12-15", "speech"),
     ];
     assert_eq!(models(&gateway), pairs(&expected));
 }
@@ -494,7 +496,7 @@ fn long_list_is_announced_by_its_length() {
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
     let printed: Vec<String> = lines.take_while(|line| !line.contains("Base URL for SDKs")).collect();
     child.kill().and_then(|()| child.wait()).expect("it stops");
-    let expected = "openrouter; 302 models, which `gatewright models` lists";
+    let expected = "openrouter; 303 models, which `gatewright models` lists";
     assert!(printed.iter().any(|line| line.contains(expected)), "{printed:?}");
     let named = printed.iter().filter(|line| line.contains("vendor/model-")).count();
     assert!(named <= 1, "one in the example: {printed:?}");

@@ -38,7 +38,7 @@ async fn items_of_all_pages_follow_each_other_and_a_page_is_fetched_when_it_is_n
     let server = Server::start([page(0, 2, true), page(2, 2, true), page(4, 1, false)]).await;
     let client = server.client();
     let order = Some(ListResponseInputItemsOrder::Asc);
-    let mut items = client.responses().input_items().list_all("resp/1", Some("item"), Some(2), order);
+    let mut items = client.responses().input_items().list_all("resp 1", Some("item"), Some(2), order);
     let mut ids = Vec::new();
     while let Some(item) = items.try_next().await.unwrap() {
         ids.push(item.id.unwrap());
@@ -46,7 +46,7 @@ async fn items_of_all_pages_follow_each_other_and_a_page_is_fetched_when_it_is_n
     }
     assert_eq!(ids, ["item_0", "item_1", "item_2", "item_3", "item_4"]);
     assert!(items.next().await.is_none());
-    let path = "/v1/responses/resp%2F1/input_items?limit=2&order=asc&after=";
+    let path = "/v1/responses/resp%201/input_items?limit=2&order=asc&after=";
     assert_eq!(targets(&server), ["item", "item_1", "item_3"].map(|after| format!("{path}{after}")));
 }
 

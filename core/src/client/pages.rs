@@ -130,7 +130,7 @@ fn items_of<P: Page>(
     let items = Vec::new().into_iter();
     let cycle = CycleDetector::default();
     let pages = Pages { operation, fetch, cursor, items, cycle, is_last: false, failed_fetches: 0 };
-    stream::unfold(pages, Pages::next).boxed()
+    stream::unfold(pages, Pages::next).fuse().boxed()
 }
 
 struct Pages<P: Page, F> {

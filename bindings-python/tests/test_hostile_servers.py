@@ -122,17 +122,21 @@ class Hostile:
         self._send(connection, opens, 0)
         received = connection.makefile("rb")
         received.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-        requests = self._requests(received)
-        for request in requests:
-            if not is_hostile:
-                self._send(connection, HTTP2_ANSWER, request)
-                continue
-            is_hostile = False
-            if self._case.get("reads", True):
-                # What the client says meanwhile must not stop it.
-                threading.Thread(target=self._send_case, args=(connection, request), daemon=True).start()
-            else:
-                self._send_case(connection, request)
+        with contextlib.ExitStack() as senders:
+            for request in self._requests(received):
+                if not is_hostile:
+                    self._send(connection, HTTP2_ANSWER, request)
+                    continue
+                is_hostile = False
+                if self._case.get("reads", True):
+                    # What the client says meanwhile must not stop it.
+                    sender = threading.Thread(target=self._send_case, args=(connection, request), daemon=True)
+                    sender.start()
+                    # A sender that outlived its socket would write into the next connection with the same number.
+                    senders.callback(sender.join)
+                    senders.callback(connection.shutdown, socket.SHUT_RDWR)
+                else:
+                    self._send_case(connection, request)
 
     def _send_case(self, connection: socket.socket, request: int) -> None:
         with contextlib.suppress(OSError):

@@ -211,7 +211,7 @@ struct Links {
 
 /// The name of a model in a list.
 #[derive(Debug, Deserialize)]
-struct Entry<'a> {
+struct ListEntry<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -254,7 +254,7 @@ impl Page {
 impl ListedModel {
     /// `None`: it has no name.
     fn read(entry: &RawValue) -> Option<Self> {
-        let Entry { id, name } = serde_json::from_str(entry.get()).ok()?;
+        let ListEntry { id, name } = serde_json::from_str(entry.get()).ok()?;
         let name = match id.and_then(text) {
             Some(id) => id,
             // Native.

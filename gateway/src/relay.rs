@@ -143,10 +143,10 @@ async fn refusal(app: &Arc<App>, call: &Arc<Call>) -> ApiError {
     }
 }
 
-/// The error when no upstream answered. `fault`: from the last attempt.
-fn unanswered(fault: Option<AttemptFailure>, plan: &Plan, model: &str, operation: &Operation) -> ApiError {
-    match (fault, plan.unavailable()) {
-        (Some(fault), _) => fault.into_error(),
+/// The error when no upstream answered. `failure`: from the last attempt.
+fn unanswered(failure: Option<AttemptFailure>, plan: &Plan, model: &str, operation: &Operation) -> ApiError {
+    match (failure, plan.unavailable()) {
+        (Some(failure), _) => failure.into_error(),
         (None, Some(unavailable)) => failure::unavailable(unavailable, model),
         (None, None) => models::elsewhere(model, operation),
     }
@@ -245,7 +245,7 @@ impl RequestContext {
                 .hold(copy)
                 .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
         }
-        let mut fault: Option<AttemptFailure> = None;
+        let mut failure: Option<AttemptFailure> = None;
         let mut refusal: Option<ApiError> = None;
         let mut request_span =
             RequestSpan::new(self.span.as_ref(), &self.route, self.protocol, &self.call.body);
@@ -268,13 +268,13 @@ impl RequestContext {
                     if upstream_request.may_be_forgotten && failed.is_unknown_response() {
                         cache.previous = None;
                     }
-                    fault = Some(failed);
+                    failure = Some(failed);
                 }
             }
         }
-        match (fault, refusal) {
+        match (failure, refusal) {
             (None, Some(refusal)) => Err(refusal),
-            (fault, _) => Err(unanswered(fault, &plan, &self.meta.model, self.call.operation)),
+            (failure, _) => Err(unanswered(failure, &plan, &self.meta.model, self.call.operation)),
         }
     }
 
@@ -307,7 +307,7 @@ impl RequestContext {
                     return Err(left.abandoned());
                 }
             };
-            let fault = match answered {
+            let failure = match answered {
                 Ok(answered) => {
                     // If the client disconnects before the answer begins, we learn nothing about the upstream's health.
                     if !self.call.presence.has_ended() {
@@ -322,33 +322,33 @@ impl RequestContext {
                         attempt_metrics,
                     )));
                 }
-                Err(fault) => {
+                Err(failure) => {
                     let upstream = &attempt.destination.provider.endpoint;
                     self.call.failed_at.get_or_init(|| Arc::clone(&upstream.name));
-                    fault.at(&upstream.label)
+                    failure.at(&upstream.label)
                 }
             };
-            attempt_metrics.failed(&fault);
+            attempt_metrics.failed(&failure);
             drop(attempt_metrics);
-            match fault.verdict {
+            match failure.class {
                 // The upstream did the work, so it counts.
                 FailureClass::Gateway => drop(charge),
                 _ => charge.void(),
             }
-            let refuses_options = upstream_request.adds_stream_options && fault.refuses_stream_options();
+            let refuses_options = upstream_request.adds_stream_options && failure.refuses_stream_options();
             if refuses_options {
                 attempt.destination.provider.refuse_stream_options();
-            } else if !upstream_request.adds_stream_options && fault.verdict == FailureClass::Request {
+            } else if !upstream_request.adds_stream_options && failure.class == FailureClass::Request {
                 // The upstream also rejects the request without `stream_options`: the earlier error may only have quoted
                 // the request.
                 attempt.destination.provider.allow_stream_options();
             }
-            if refuses_options || upstream_request.may_be_forgotten && fault.is_unknown_response() {
+            if refuses_options || upstream_request.may_be_forgotten && failure.is_unknown_response() {
                 attempt.succeeded(Instant::now());
                 plan.again(&attempt);
-                return Ok(Err(fault));
+                return Ok(Err(failure));
             }
-            match failover::after(fault, plan, &mut attempt, &self.route.id) {
+            match failover::after(failure, plan, &mut attempt, &self.route.id) {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(outcome) => return outcome.map(Err),
             }

@@ -116,13 +116,13 @@ impl ProtocolReport {
     /// ```
     pub fn recognizes(document: &[u8]) -> bool {
         #[derive(Deserialize)]
-        struct Members {
+        struct RecognizedMembers {
             base_path: Option<IgnoredAny>,
             models: Option<IgnoredAny>,
             configuration: Option<IgnoredAny>,
         }
 
-        serde_json::from_slice::<Members>(document).is_ok_and(|members| {
+        serde_json::from_slice::<RecognizedMembers>(document).is_ok_and(|members| {
             members.base_path.is_some() && members.models.is_some() && members.configuration.is_none()
         })
     }

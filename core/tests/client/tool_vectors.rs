@@ -251,7 +251,7 @@ async fn each_protocol_describes_tools_in_its_own_form() {
         let [case, ..] = &vectors::read::<LoopCase>(&format!("tool_loops/{protocol}.json"))[..] else {
             panic!("{protocol}: no case")
         };
-        let server = Server::start([]).await;
+        let server = Server::start([Script::whole(400, &[("content-type", "application/json")], "{}")]).await;
         run(protocol, case, &server, &mut Reports::default()).await.unwrap_err();
         let sent = server.requests()[0].json();
         let first = &sent["tools"][0];

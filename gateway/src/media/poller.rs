@@ -118,16 +118,16 @@ impl<'a> PolledVideo<'a> {
             let turn = self.app.task_runner.schedule.look_ups.acquire().await;
             let report = self.remote.look_up(&self.app.live.routes.load_full()).await;
             drop(turn);
-            let fault = match report {
+            let failure = match report {
                 Ok(report) => return Ok(report.stage),
-                Err(fault) => fault,
+                Err(failure) => failure,
             };
-            refusals = if fault.verdict == FailureClass::Request { refusals + 1 } else { 0 };
-            let message = self.note(&fault);
+            refusals = if failure.class == FailureClass::Request { refusals + 1 } else { 0 };
+            let message = self.note(&failure);
             if refusals == MAX_REFUSALS {
                 return Err(format!("the provider no longer finds the video: {message}"));
             }
-            pause = longer(pause, fault.retry_after);
+            pause = longer(pause, failure.retry_after);
         }
     }
 
@@ -146,15 +146,15 @@ impl<'a> PolledVideo<'a> {
                     self.trouble = Some(why.to_string());
                     None
                 }
-                Err(DownloadError::Failed(fault)) => {
+                Err(DownloadError::Failed(failure)) => {
                     failures += 1;
-                    let message = self.note(&fault);
+                    let message = self.note(&failure);
                     if failures == MAX_FETCHES {
                         return TaskState::failed(format!(
                             "the file of the video could not be fetched: {message}"
                         ));
                     }
-                    fault.retry_after
+                    failure.retry_after
                 }
             };
             pause = longer(pause, retry_after);
@@ -173,8 +173,8 @@ impl<'a> PolledVideo<'a> {
     }
 
     fn failed(&self, failure: Failure) -> TaskState {
-        let fault = AttemptFailure::of_event(failure, &self.remote.provider.endpoint.redactor);
-        let Failure { message, code, .. } = fault.failure().clone();
+        let failure = AttemptFailure::of_event(failure, &self.remote.provider.endpoint.redactor);
+        let Failure { message, code, .. } = failure.cause().clone();
         match code {
             Some(code) => TaskState::Failed(TaskError { message, code }),
             None => TaskState::failed(message),
@@ -182,10 +182,10 @@ impl<'a> PolledVideo<'a> {
     }
 
     /// Records a failure. The log omits the upstream's text, which may contain anything.
-    fn note(&mut self, fault: &AttemptFailure) -> String {
+    fn note(&mut self, failure: &AttemptFailure) -> String {
         let upstream = &*self.remote.provider.endpoint.name;
-        tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "polling a video failed");
-        let message = fault.failure().message.clone();
+        tracing::warn!(task = self.task.id, upstream, reason = ?failure.class, "polling a video failed");
+        let message = failure.cause().message.clone();
         self.trouble = Some(message.clone());
         message
     }

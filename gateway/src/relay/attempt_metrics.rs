@@ -68,16 +68,16 @@ impl AttemptMetrics {
         self.failed_by(self.outcome.name());
     }
 
-    pub(super) fn failed(&mut self, fault: &AttemptFailure) {
-        self.outcome = match fault.verdict {
+    pub(super) fn failed(&mut self, failure: &AttemptFailure) {
+        self.outcome = match failure.class {
             FailureClass::Request => Outcome::RequestRefused,
             FailureClass::Key | FailureClass::Permission => Outcome::KeyRefused,
             FailureClass::RateLimit => Outcome::RateLimited,
             FailureClass::Upstream => Outcome::Failed,
             FailureClass::Gateway => Outcome::NotRead,
         };
-        self.set("http.response.status_code", fault.status().map(u64::from));
-        self.failed_by(fault.code());
+        self.set("http.response.status_code", failure.status().map(u64::from));
+        self.failed_by(failure.code());
     }
 
     /// The embedded provider rejected the request, or failed.

@@ -122,8 +122,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn dripping_response_is_abandoned() {
         let (read, time) = read_packets(usize::MAX, |_| Bytes::from_static(b"12345")).await;
-        let fault = read.expect_err("it drips");
-        assert!(format!("{fault:?}").contains("comes too slowly"), "{fault:?}");
+        let failure = read.expect_err("it drips");
+        assert!(format!("{failure:?}").contains("comes too slowly"), "{failure:?}");
         assert!(time <= PATIENCE.idle + Duration::from_secs(1), "{time:?}");
         let (read, _) = read_packets(1_000, |_| Bytes::from(vec![b'x'; MIN_RATE])).await;
         assert_eq!(read.ok(), Some(1_000 * MIN_RATE));
@@ -136,8 +136,8 @@ mod tests {
         let (read, _) = read_packets(590, after(589)).await;
         assert_eq!(read.ok(), Some(2), "leading whitespace is not stored");
         let (read, time) = read_packets(usize::MAX, after(usize::MAX)).await;
-        let fault = read.expect_err("it never begins");
-        assert!(format!("{fault:?}").contains("did not begin in time"), "{fault:?}");
+        let failure = read.expect_err("it never begins");
+        assert!(format!("{failure:?}").contains("did not begin in time"), "{failure:?}");
         assert_eq!(time, PATIENCE.begin);
     }
 }

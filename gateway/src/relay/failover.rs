@@ -12,24 +12,24 @@ const RATE_PAUSE: Duration = Duration::from_secs(5);
 /// How long one of several keys rests after the upstream rejected it.
 const REFUSED_PAUSE: Duration = Duration::from_mins(1);
 
-/// Continues with another key of the same upstream if there is one. Otherwise breaks: with the fault if another upstream may
+/// Continues with another key of the same upstream if there is one. Otherwise breaks: with the failure if another upstream may
 /// answer, or with the error if the request itself is at fault. `model`: for the log.
 pub(super) fn after(
-    fault: AttemptFailure,
+    failure: AttemptFailure,
     plan: &mut Plan,
     attempt: &mut UpstreamAttempt,
     model: &str,
 ) -> ControlFlow<Result<AttemptFailure, ApiError>> {
     let now = Instant::now();
-    if !matches!(fault.verdict, FailureClass::Request | FailureClass::Gateway) {
+    if !matches!(failure.class, FailureClass::Request | FailureClass::Gateway) {
         // Don't log the upstream's text, which may contain anything.
         let upstream = &*attempt.destination.provider.endpoint.name;
-        tracing::warn!(upstream, model, reason = ?fault.verdict, "an attempt failed");
+        tracing::warn!(upstream, model, reason = ?failure.class, "an attempt failed");
     }
-    match fault.verdict {
+    match failure.class {
         FailureClass::Request | FailureClass::Gateway => {
             attempt.succeeded(now);
-            return ControlFlow::Break(Err(fault.into_error()));
+            return ControlFlow::Break(Err(failure.into_error()));
         }
         FailureClass::Upstream => attempt.failed(now),
         FailureClass::Permission => {
@@ -39,24 +39,24 @@ pub(super) fn after(
         }
         FailureClass::Key | FailureClass::RateLimit => {
             // Zero would select the same key again.
-            let retry_after = fault.retry_after.filter(|time| !time.is_zero());
-            let pause = match (attempt.has_one_key(), fault.verdict, retry_after) {
+            let retry_after = failure.retry_after.filter(|time| !time.is_zero());
+            let pause = match (attempt.has_one_key(), failure.class, retry_after) {
                 (_, FailureClass::RateLimit, Some(retry_after)) => Some(retry_after),
                 (true, ..) => None,
                 (false, FailureClass::RateLimit, None) => Some(RATE_PAUSE),
                 (false, _, retry_after) => Some(retry_after.unwrap_or_default().max(REFUSED_PAUSE)),
             };
             if let Some(pause) = pause {
-                let below = fault.tokens_left.map_or(0, |left| plan.below(left));
+                let below = failure.tokens_left.map_or(0, |left| plan.below(left));
                 attempt.rest_key(pause, below, now);
             }
             if pause.is_some() && plan.next_key(attempt, now) {
                 return ControlFlow::Continue(());
             }
-            if fault.verdict == FailureClass::RateLimit {
+            if failure.class == FailureClass::RateLimit {
                 attempt.responded(now);
             }
         }
     }
-    ControlFlow::Break(Ok(fault))
+    ControlFlow::Break(Ok(failure))
 }

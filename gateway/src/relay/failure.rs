@@ -31,8 +31,9 @@ const MAX_WORD_BYTES: usize = 128;
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptFailure {
-    pub(crate) verdict: FailureClass,
-    failure: Box<Failure>,
+    pub(crate) class: FailureClass,
+    /// The upstream's error, sanitized.
+    cause: Box<Failure>,
     /// The upstream's status, if it is passed to the client.
     status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
@@ -42,7 +43,7 @@ pub(crate) struct AttemptFailure {
     upstream: Option<Box<HeaderValue>>,
 }
 
-/// The cause of a failure.
+/// What is at fault for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureClass {
     /// The request: don't try another upstream.
@@ -77,7 +78,7 @@ impl AttemptFailure {
         }
         // Proxies in front of other servers report some rejections with a status of their own. The code says what is at fault.
         let is_refusal = status >= 500 && failure.kind == FailureKind::InvalidRequest;
-        let verdict = match (status, failure.kind) {
+        let class = match (status, failure.kind) {
             _ if is_refusal => FailureClass::Request,
             // The native protocol rejects a key with 400.
             (401 | 402, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
@@ -93,14 +94,14 @@ impl AttemptFailure {
         let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
         let status = (status != 401 && !is_own && !is_refusal).then_some(status);
         let retry_after = retry_after(headers, body, SystemTime::now());
-        let tokens_left = if verdict == FailureClass::RateLimit { tokens_left(headers) } else { None };
-        let failure = shown(failure, redactor).into();
-        Self { verdict, failure, status, retry_after, tokens_left, upstream: None }
+        let tokens_left = if class == FailureClass::RateLimit { tokens_left(headers) } else { None };
+        let cause = shown(failure, redactor).into();
+        Self { class, cause, status, retry_after, tokens_left, upstream: None }
     }
 
     /// From an error within a stream.
     pub(crate) fn of_event(failure: Failure, redactor: &Redactor) -> Self {
-        let verdict = match failure.kind {
+        let class = match failure.kind {
             FailureKind::InvalidRequest | FailureKind::NotFound | FailureKind::TooLarge => {
                 FailureClass::Request
             }
@@ -110,8 +111,8 @@ impl AttemptFailure {
             FailureKind::Timeout | FailureKind::Overloaded | FailureKind::Server => FailureClass::Upstream,
         };
         Self {
-            verdict,
-            failure: shown(failure, redactor).into(),
+            class,
+            cause: shown(failure, redactor).into(),
             status: None,
             retry_after: None,
             tokens_left: None,
@@ -173,21 +174,21 @@ impl AttemptFailure {
                  one has ended",
             ),
         };
-        let fault = Self::of_event(Failure::new(kind, message), redactor);
-        Self { verdict: FailureClass::Gateway, retry_after: Some(NO_ROOM_WAIT), ..fault }
+        let failure = Self::of_event(Failure::new(kind, message), redactor);
+        Self { class: FailureClass::Gateway, retry_after: Some(NO_ROOM_WAIT), ..failure }
     }
 
     /// The gateway is about to stop.
     pub(crate) fn stopping(why: &ApiError) -> Self {
         let failure = Failure::new(FailureKind::Overloaded, why.to_string());
-        Self { verdict: FailureClass::Gateway, ..Self::of_event(failure, &Redactor::default()) }
+        Self { class: FailureClass::Gateway, ..Self::of_event(failure, &Redactor::default()) }
     }
 
     fn upstream(kind: FailureKind, message: String, redactor: &Redactor) -> Self {
-        let failure = shown(Failure::new(kind, message), redactor).into();
+        let cause = shown(Failure::new(kind, message), redactor).into();
         Self {
-            verdict: FailureClass::Upstream,
-            failure,
+            class: FailureClass::Upstream,
+            cause,
             status: None,
             retry_after: None,
             tokens_left: None,
@@ -202,7 +203,7 @@ impl AttemptFailure {
 
     /// Whether the upstream may not know the previous response.
     pub(crate) fn is_unknown_response(&self) -> bool {
-        let Failure { kind, code, param, .. } = &*self.failure;
+        let Failure { kind, code, param, .. } = &*self.cause;
         *kind == FailureKind::NotFound
             || code.as_deref() == Some(ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND.code)
             || param.as_deref() == Some("previous_response_id")
@@ -210,9 +211,9 @@ impl AttemptFailure {
 
     /// Whether a server rejects the request because of `stream_options`.
     pub(super) fn refuses_stream_options(&self) -> bool {
-        let Failure { message, param, .. } = &*self.failure;
+        let Failure { message, param, .. } = &*self.cause;
         let is_named = |text: &str| text.contains("stream_options");
-        self.verdict == FailureClass::Request && (is_named(message) || param.as_deref().is_some_and(is_named))
+        self.class == FailureClass::Request && (is_named(message) || param.as_deref().is_some_and(is_named))
     }
 
     /// The upstream's status, if it is passed to the client.
@@ -222,17 +223,17 @@ impl AttemptFailure {
 
     /// The gateway's error code.
     pub(super) fn code(&self) -> &'static str {
-        code_of(self.failure.kind).code
+        code_of(self.cause.kind).code
     }
 
     /// The upstream's error, sanitized.
-    pub(crate) fn failure(&self) -> &Failure {
-        &self.failure
+    pub(crate) fn cause(&self) -> &Failure {
+        &self.cause
     }
 
     /// The error for the client.
     pub(crate) fn into_error(self) -> ApiError {
-        let Failure { kind, message, code, param, beyond } = *self.failure;
+        let Failure { kind, message, code, param, beyond } = *self.cause;
         let mut error = ApiError::new(code_of(kind), message);
         if self.status.is_some() || code.is_some() || beyond.is_some() {
             error = error.foreign(UpstreamError { status: self.status, code, beyond });
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn status_determines_the_failure_class() {
-        for (status, verdict) in [
+        for (status, class) in [
             (400, FailureClass::Request),
             (401, FailureClass::Key),
             (402, FailureClass::Key),
@@ -356,34 +357,34 @@ mod tests {
             (529, FailureClass::Upstream),
             (302, FailureClass::Upstream),
         ] {
-            assert_eq!(of(status, "").verdict, verdict, "{status}");
+            assert_eq!(of(status, "").class, class, "{status}");
         }
         let quota = r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#;
-        assert_eq!(of(429, quota).verdict, FailureClass::Key);
+        assert_eq!(of(429, quota).class, FailureClass::Key);
     }
 
     #[test]
     fn request_error_code_is_kept_with_any_status_and_in_streams() {
         let body = r#"{"error":{"message":"too long","code":"context_length_exceeded","param":"input"}}"#;
-        for fault in [of(400, body), of(502, body)] {
-            assert_eq!(fault.verdict, FailureClass::Request);
-            let error = fault.into_error();
+        for failure in [of(400, body), of(502, body)] {
+            assert_eq!(failure.class, FailureClass::Request);
+            let error = failure.into_error();
             assert_eq!((error.word(), error.field()), ("context_length_exceeded", Some("input")));
             assert_eq!(error.code().status, 400);
         }
         let failure = Protocol::Responses.failure_in(200, body.as_bytes());
-        let fault = AttemptFailure::of_event(failure, &Redactor::default());
-        assert_eq!(fault.verdict, FailureClass::Request);
+        let failure = AttemptFailure::of_event(failure, &Redactor::default());
+        assert_eq!(failure.class, FailureClass::Request);
         for (protocol, code) in
             [(Protocol::Chat, "/error/code"), (Protocol::Responses, "/response/error/code")]
         {
             let inspector = StreamInspector::new(protocol, "mine", false);
-            let event = last_event(protocol, &StreamError::of(fault.failure()), &inspector);
+            let event = last_event(protocol, &StreamError::of(failure.cause()), &inspector);
             let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect("data");
             let data: Value = serde_json::from_str(data).expect("JSON");
             assert_eq!(data.pointer(code).and_then(Value::as_str), Some("context_length_exceeded"));
         }
-        assert_eq!(of(500, r#"{"error":{"type":"invalid_request_error"}}"#).verdict, FailureClass::Upstream);
+        assert_eq!(of(500, r#"{"error":{"type":"invalid_request_error"}}"#).class, FailureClass::Upstream);
     }
 
     #[test]
@@ -442,8 +443,8 @@ mod tests {
         let created =
             r#"{"type":"response.created","sequence_number":4,"response":{"id":"r1","model":"theirs"}}"#;
         inspector.event(None, created);
-        let fault = AttemptFailure::broken("broke off", &Redactor::default());
-        let event = last_event(Protocol::Responses, &StreamError::of(fault.failure()), &inspector);
+        let failure = AttemptFailure::broken("broke off", &Redactor::default());
+        let event = last_event(Protocol::Responses, &StreamError::of(failure.cause()), &inspector);
         let data: Value = event
             .strip_prefix("event: response.failed\ndata: ")
             .and_then(|data| serde_json::from_str(data.trim_end()).ok())

@@ -96,7 +96,7 @@ async fn copy(
         DownloadError::Never(why) => why,
         DownloadError::NoRoom(error) => error.to_string(),
         // Not the server's text, which may contain anything.
-        DownloadError::Failed(failure) => format!("the download failed ({:?})", failure.verdict),
+        DownloadError::Failed(failure) => format!("the download failed ({:?})", failure.class),
     };
     let opened = open_url(provider, &app.webhooks.fetcher, url, &call.request_id).await;
     let content = opened.map_err(|failure| failed(DownloadError::Failed(failure)))?;

@@ -31,7 +31,7 @@ mod tests {
 
     fn of(document: &'static str) -> Result<(Usage, u64), String> {
         let read = usage(&Bytes::from_static(document.as_bytes()), &Redactor::default());
-        read.map_err(|fault| fault.failure().message.clone())
+        read.map_err(|failure| failure.cause().message.clone())
     }
 
     #[test]

@@ -327,7 +327,7 @@ pub(super) mod tests {
         let mut share = MemoryBudget::new(MAX_BYTES).share();
         let read =
             answered.by(&Bytes::copy_from_slice(document.as_bytes()), &Redactor::default(), &mut share);
-        let (document, usage) = read.map_err(|fault| fault.failure().message.clone())?;
+        let (document, usage) = read.map_err(|failure| failure.cause().message.clone())?;
         let text = String::from_utf8(document.to_vec()).expect("text");
         Ok((text, usage.and_then(|usage| usage.input)))
     }

@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn error_in_place_of_a_sound_is_that_error() {
         let message = |document: &'static str| {
-            let fault = AttemptFailure::of_document(
+            let failure = AttemptFailure::of_document(
                 Protocol::Chat,
                 document.as_bytes(),
                 NO_SOUND,
                 &Redactor::default(),
             );
-            fault.failure().message.clone()
+            failure.cause().message.clone()
         };
         assert_eq!(message(r#"{"error":{"message":"no voice today"}}"#), "no voice today");
         for document in ["", "<html>", "[]", r#"{"error":null}"#, r#"{"data":"UklGRg=="}"#, "\u{0}"] {

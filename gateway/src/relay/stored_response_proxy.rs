@@ -63,7 +63,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
         (_, Ok(response)) => Ok(response),
         (_, Err(refused)) if has_copy => {
             let copy = own(app, call, action).await;
-            copy.map_err(|error| if let ProxyFailure::Fault(fault) = refused { fault } else { error })
+            copy.map_err(|error| if let ProxyFailure::Fault(failure) = refused { failure } else { error })
         }
         (_, Err(ProxyFailure::Unknown)) => Err(stored_responses::not_found()),
         (_, Err(ProxyFailure::Fault(error))) => Err(error),
@@ -128,7 +128,7 @@ async fn read(
     holder: &StoringUpstream,
     share: &mut Reservation,
 ) -> Result<Option<Bytes>, ProxyFailure> {
-    let client_error = |fault: AttemptFailure| ProxyFailure::Fault(fault.into_error());
+    let client_error = |failure: AttemptFailure| ProxyFailure::Fault(failure.into_error());
     let about = StoredResponseRequest {
         action,
         response: call.path("response_id"),

@@ -185,28 +185,28 @@ impl Stream {
             match self.wait(patience).await {
                 WaitResult::Packet(packet) => {
                     self.silent = Duration::ZERO;
-                    if let (_, Some(fault)) = self.take(packet).await {
-                        self.fail(&fault);
+                    if let (_, Some(failure)) = self.take(packet).await {
+                        self.fail(&failure);
                     }
                 }
                 WaitResult::End => self.end().await,
                 WaitResult::Broken | WaitResult::Silence if ended => self.end().await,
                 WaitResult::Broken => {
-                    let fault = AttemptFailure::broken("was cut off", &self.redactor);
-                    self.fail(&fault);
+                    let failure = AttemptFailure::broken("was cut off", &self.redactor);
+                    self.fail(&failure);
                 }
                 WaitResult::Silence => {
                     self.silent += patience;
                     if self.silent >= self.idle_timeout {
-                        let fault = AttemptFailure::silent(self.idle_timeout, &self.redactor);
-                        self.fail(&fault);
+                        let failure = AttemptFailure::silent(self.idle_timeout, &self.redactor);
+                        self.fail(&failure);
                     } else {
                         return Some(Ok(Bytes::from_static(self.events.framing().keep_alive())));
                     }
                 }
                 WaitResult::Gone => {
-                    let fault = AttemptFailure::given_up(&self.redactor);
-                    self.fail(&fault);
+                    let failure = AttemptFailure::given_up(&self.redactor);
+                    self.fail(&failure);
                     // Nothing failed but the client.
                     (self.then, self.ends_in_error) = (AfterFlush::Cut, false);
                 }
@@ -260,28 +260,28 @@ impl Stream {
         match self.reader.last() {
             // A last event may lack its blank line.
             Ok(Some(last)) => {
-                if let (_, Some(fault)) = self.take(last).await {
-                    return self.fail(&fault);
+                if let (_, Some(failure)) = self.take(last).await {
+                    return self.fail(&failure);
                 }
             }
             Err(malformed) if self.events.progress() < StreamProgress::Ended => {
-                let fault = AttemptFailure::broken(&malformed.to_string(), &self.redactor);
-                return self.fail(&fault);
+                let failure = AttemptFailure::broken(&malformed.to_string(), &self.redactor);
+                return self.fail(&failure);
             }
             Ok(None) | Err(_) => {}
         }
         if self.events.end(&mut self.out) {
             (self.then, self.complete) = (AfterFlush::End, true);
         } else {
-            let fault = AttemptFailure::broken("ended early", &self.redactor);
-            self.fail(&fault);
+            let failure = AttemptFailure::broken("ended early", &self.redactor);
+            self.fail(&failure);
         }
     }
 
-    fn fail(&mut self, fault: &AttemptFailure) {
+    fn fail(&mut self, failure: &AttemptFailure) {
         self.then = AfterFlush::End;
-        self.events.fail(fault.failure(), &mut self.out);
-        self.failed = fault.verdict == FailureClass::Upstream;
+        self.events.fail(failure.cause(), &mut self.out);
+        self.failed = failure.class == FailureClass::Upstream;
         self.ends_in_error = true;
     }
 }

@@ -103,7 +103,7 @@ pub(crate) struct FetchedFile {
 /// may be billed.
 pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &VideoRequest) -> Result<AcceptedVideo, ApiError> {
     let mut plan = order.route.plan(Some(Protocol::Chat));
-    let mut fault = None;
+    let mut failure = None;
     while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
         if attempt.destination.provider.is_simulator() {
             let charge = order.charge(&attempt);
@@ -111,10 +111,10 @@ pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &VideoRequest) -> Resu
         }
         match order.ask(metrics, &mut plan, attempt).await? {
             Ok(accepted) => return Ok(accepted),
-            Err(failed) => fault = Some(failed),
+            Err(failed) => failure = Some(failed),
         }
     }
-    Err(unanswered(fault, &plan, &order.route.id, order.call.operation))
+    Err(unanswered(failure, &plan, &order.route.id, order.call.operation))
 }
 
 impl VideoRequest {
@@ -141,7 +141,7 @@ impl VideoRequest {
             let mut attempt_metrics =
                 AttemptMetrics::at(&attempt, metrics, span.as_ref(), self.call.operation, false);
             let trace = attempt_metrics.trace(&attempt.destination);
-            let fault = match self.attempt(&attempt, form, body.clone(), trace.as_ref()).await {
+            let failure = match self.attempt(&attempt, form, body.clone(), trace.as_ref()).await {
                 Ok(report) => {
                     attempt_metrics.answered();
                     attempt.succeeded(Instant::now());
@@ -158,16 +158,16 @@ impl VideoRequest {
                     };
                     return Ok(Ok(AcceptedVideo::Upstream { remote, report, dropped }));
                 }
-                Err(fault) => {
+                Err(failure) => {
                     let upstream = &attempt.destination.provider.endpoint;
                     self.call.failed_at.get_or_init(|| Arc::clone(&upstream.name));
-                    fault.at(&upstream.label)
+                    failure.at(&upstream.label)
                 }
             };
-            attempt_metrics.failed(&fault);
+            attempt_metrics.failed(&failure);
             drop(attempt_metrics);
             charge.void();
-            match failover::after(fault, plan, &mut attempt, &self.route.id) {
+            match failover::after(failure, plan, &mut attempt, &self.route.id) {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(outcome) => return outcome.map(Err),
             }

@@ -94,25 +94,24 @@ fn every_schema_keyword_is_covered_by_a_vector() {
         .filter(|case| case.options.is_empty())
         .filter_map(|case| serde_json::from_slice(&case.document).ok())
         .collect();
-    let findings = |schema: &Value| -> Option<Vec<BTreeSet<String>>> {
-        let validator = compile(schema).ok()?;
-        Some(
-            documents
-                .iter()
-                .map(|document| {
-                    let errors = validator.iter_errors(document);
-                    errors.map(|error| format!("{} {error}", error.instance_path())).collect()
-                })
-                .collect(),
-        )
+    let findings = |validator: &jsonschema::Validator, document: &Value| -> BTreeSet<String> {
+        let errors = validator.iter_errors(document);
+        errors.map(|error| format!("{} {error}", error.instance_path())).collect()
     };
-    let original = findings(&schema).expect("the schema compiles");
+    let original = compile(&schema).expect("the schema compiles");
+    let mut cases: Vec<(&Value, BTreeSet<String>)> =
+        documents.iter().map(|document| (document, findings(&original, document))).collect();
     let mut places = Vec::new();
     removable(&schema, "", &mut places);
     assert!(places.len() > 250, "only {} places", places.len());
-    let uncovered: Vec<&String> = places
-        .iter()
-        .filter(|place| findings(&without(&schema, place)).is_some_and(|mutated| mutated == original))
-        .collect();
+    let mut uncovered = Vec::new();
+    for place in &places {
+        let Ok(mutated) = compile(&without(&schema, place)) else { continue };
+        match cases.iter().position(|(document, found)| findings(&mutated, document) != *found) {
+            // It probably notices the absence of the next one, too.
+            Some(noticing) => cases.swap(0, noticing),
+            None => uncovered.push(place),
+        }
+    }
     assert!(uncovered.is_empty(), "no vector notices the absence of these: {uncovered:#?}");
 }

@@ -33,9 +33,9 @@ impl Stream {
                 self.out.advance(before);
             }
             match taken {
-                (false, Some(fault)) => return Err(fault),
-                (true, Some(fault)) => {
-                    self.fail(&fault);
+                (false, Some(failure)) => return Err(failure),
+                (true, Some(failure)) => {
+                    self.fail(&failure);
                     return Ok(());
                 }
                 (has_content, None) if ended => {

@@ -52,7 +52,7 @@ impl Stream {
         }
         self.note_usage();
         let room = self.share.hold(self.memory()).map_err(StreamInterruption::NoRoom);
-        let fault = match (taken.end.or(room.err()), pushed) {
+        let failure = match (taken.end.or(room.err()), pushed) {
             (Some(StreamInterruption::Failed(failure)), _) | (None, Err(StreamEnd::Reported(failure))) => {
                 Some(AttemptFailure::of_event(failure, &self.redactor))
             }
@@ -63,7 +63,7 @@ impl Stream {
             }
             (None, Ok(())) => None,
         };
-        (taken.content, fault)
+        (taken.content, failure)
     }
 
     /// Processes a long event and those after it, in order.

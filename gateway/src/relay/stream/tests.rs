@@ -63,8 +63,8 @@ async fn silence_before_the_first_event_is_a_retryable_failure() {
     let mut stream = stream_of(Body::from_stream(silence));
     stream.idle_timeout = KEEP_ALIVE + Duration::from_secs(5);
     let started = tokio::time::Instant::now();
-    let fault = stream.begin().await.expect_err("silence");
-    assert_eq!((fault.verdict, started.elapsed().as_secs()), (FailureClass::Upstream, 20));
+    let failure = stream.begin().await.expect_err("silence");
+    assert_eq!((failure.class, started.elapsed().as_secs()), (FailureClass::Upstream, 20));
 }
 
 #[tokio::test]

@@ -408,7 +408,7 @@ mod tests {
             assert!(!text.contains("canary"), "{text}");
         }
         let long = "x".repeat(100_000);
-        assert!(of(500, &long).failure.message.len() < 2 * MAX_MESSAGE_BYTES);
+        assert!(of(500, &long).cause.message.len() < 2 * MAX_MESSAGE_BYTES);
     }
 
     #[test]

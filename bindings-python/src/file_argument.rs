@@ -1,11 +1,11 @@
 //! Files that a caller gives to a call: a path, bytes, a file object, or a tuple of a name, a content and a media type.
 
 use bytes::Bytes;
-use gatewright::runtime::FormMember;
+use gatewright::runtime::{FormMember, operation_by_id};
 use gatewright::{FilePart, MAX_FORM_BYTES};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::not_given::NotGiven;
 
@@ -15,6 +15,40 @@ const MAX_CHUNK_BYTES: usize = 1024 * 1024;
 /// The files of a form, each with the name of its member.
 type Files = Vec<(String, FilePart)>;
 
+/// A file that has been read.
+#[pyclass(frozen, module = "gatewright._engine")]
+pub(crate) struct ReadFile(FilePart);
+
+/// Whether an operation takes files.
+#[pyfunction]
+pub(crate) fn takes_files(operation: &str) -> bool {
+    operation_by_id(operation).is_some_and(|operation| operation.form.iter().any(|member| member.is_file))
+}
+
+/// A copy of a body whose files have been read. `asyncio` calls this in a thread, so that a slow file doesn't stop its loop.
+#[pyfunction]
+pub(crate) fn read_files<'py>(operation: &str, body: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    let members = body.copy()?;
+    let form = operation_by_id(operation).map_or(&[][..], |operation| operation.form);
+    for FormMember { name, is_list, .. } in form.iter().filter(|member| member.is_file) {
+        let Some(value) = given(body, name)? else { continue };
+        let read = |value: &Bound<'py, PyAny>| Bound::new(value.py(), ReadFile(file(name, value)?));
+        if *is_list {
+            let files: Vec<_> = items(name, &value)?.iter().map(read).collect::<PyResult<_>>()?;
+            members.set_item(name, PyList::new(body.py(), files)?)?;
+        } else {
+            members.set_item(name, read(&value)?)?;
+        }
+    }
+    Ok(members)
+}
+
+/// A member of a body, unless it is omitted or None.
+fn given<'py>(body: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let value = body.get_item(name)?;
+    Ok(value.filter(|value| !value.is_none() && !value.is_instance_of::<NotGiven>()))
+}
+
 /// The other members of a body, and its files. The body keeps them: a call may be read again.
 pub(crate) fn split_files<'py>(
     form: &[FormMember],
@@ -23,11 +57,10 @@ pub(crate) fn split_files<'py>(
     let members = body.copy()?;
     let mut files = Vec::new();
     for FormMember { name, is_list, .. } in form.iter().filter(|member| member.is_file) {
-        let Some(value) = body.get_item(name)? else { continue };
-        members.del_item(name)?;
-        if value.is_none() || value.is_instance_of::<NotGiven>() {
-            continue;
+        if members.contains(name)? {
+            members.del_item(name)?;
         }
+        let Some(value) = given(body, name)? else { continue };
         if *is_list {
             for item in items(name, &value)? {
                 files.push(((*name).to_owned(), file(name, &item)?));
@@ -57,6 +90,9 @@ fn is_bytes(value: &Bound<'_, PyAny>) -> bool {
 
 /// A file. Without a name of its own it has that of the member.
 fn file(member: &str, value: &Bound<'_, PyAny>) -> PyResult<FilePart> {
+    if let Ok(read) = value.cast::<ReadFile>() {
+        return Ok(read.get().0.clone());
+    }
     let Ok(tuple) = value.cast::<PyTuple>() else {
         let (name, content) = content(member, value)?;
         return Ok(FilePart::new(name.unwrap_or_else(|| member.to_owned()), content));

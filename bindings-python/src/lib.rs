@@ -67,6 +67,9 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(options::is_secret_name, module)?)?;
     module.add_function(wrap_pyfunction!(client::register_operations, module)?)?;
+    module.add_function(wrap_pyfunction!(file_argument::read_files, module)?)?;
+    module.add_class::<file_argument::ReadFile>()?;
+    module.add_function(wrap_pyfunction!(file_argument::takes_files, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(interpreter::close, module)?,))?;
     #[cfg(debug_assertions)]
     {

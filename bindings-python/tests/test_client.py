@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import math
+import os
 import pickle
 import struct
 import threading
@@ -254,6 +256,23 @@ async def test_plain_operations_are_asynchronous(gateway: Gateway) -> None:
         assert not (await client.moderations.create(input="a boat")).results[0].flagged
         spoken = await client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
         assert spoken.startswith(b"RIFF")
+
+
+async def test_event_loop_goes_on_while_a_slow_file_is_read(gateway: Gateway, tmp_path: Path) -> None:
+    pipe = tmp_path / "boat.wav"
+    os.mkfifo(pipe)
+    async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
+        spoken = await client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
+        call = asyncio.create_task(
+            client.audio.transcriptions.create(model="transcription_model_1", file=pipe)
+        )
+        await asyncio.sleep(0.05)
+        # The reader waits in a thread for what this writes.
+        assert not call.done()
+        await asyncio.to_thread(pipe.write_bytes, spoken)
+        assert (await call).text
+        with pytest.raises(TypeError, match="pass pathlib.Path"):
+            await client.audio.transcriptions.create(model="transcription_model_1", file="boat.wav")
 
 
 async def test_embeddings_are_created_asynchronously(gateway: Gateway) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from gatewright._asyncio import finish, running_loop
-from gatewright._engine import EngineClient
+from gatewright._engine import EngineClient, read_files, takes_files
 from gatewright._options import without_secrets
 from gatewright._resources import AsyncResources, Resources
 from gatewright.generated.options import ClientArguments
@@ -241,6 +241,22 @@ class AsyncClient(_Configured, AsyncResources):
         await self.close()
 
     def _call(
+        self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
+    ) -> Awaitable[Any]:
+        if body is not None and takes_files(operation):
+            return self._read_and_send(operation, parameters, body, options)
+        return self._send(operation, parameters, body, options)
+
+    async def _read_and_send(
+        self, operation: str, parameters: _Parameters, body: dict[str, Any], options: dict[str, Any]
+    ) -> Any:
+        import asyncio
+
+        # The event loop goes on while a slow file is read.
+        read = await asyncio.to_thread(read_files, operation, body)
+        return await self._send(operation, parameters, read, options)
+
+    def _send(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Awaitable[Any]:
         loop = running_loop()

@@ -328,6 +328,16 @@ __version__: str
 def register_operations(json: str) -> None:
     """Adds operations of another API. A generated package calls this when it is imported."""
 
+def takes_files(operation: str) -> bool:
+    """Whether an operation takes files."""
+
+@final
+class ReadFile:
+    """A file of a body, in memory."""
+
+def read_files(operation: str, body: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a body in which files are a `ReadFile`. Errors: TypeError, ValueError and those of reading."""
+
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""
 

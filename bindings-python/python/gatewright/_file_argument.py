@@ -1,4 +1,6 @@
-"""The forms in which a request takes a file. The engine reads it once, when the call is made."""
+"""The forms in which a request takes a file. The engine reads it once, when the call is made; for
+`AsyncClient`, a thread does.
+"""
 
 from __future__ import annotations
 

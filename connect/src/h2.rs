@@ -24,7 +24,7 @@ use crate::socket::Socket;
 const MAX_STREAMS: u32 = 64;
 /// How much of a response the server may send before it is read, in bytes. The window is not adaptive: an adaptive one
 /// would make the connection's window no larger than a single stream's, and one stalled reader would stall all others.
-const STREAM_WINDOW: u32 = 512 * 1024;
+pub const STREAM_WINDOW: u32 = 512 * 1024;
 /// The window of the connection: a reader that stalls leaves every other stream its own full window.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// Placeholder for a concurrency limit that the server hasn't announced yet. No server announces this value.

@@ -26,6 +26,7 @@ mod watching;
 
 pub use self::body::Body;
 pub use self::error::Error;
+pub use self::h2::STREAM_WINDOW;
 pub use self::pool::{Pool, Settings};
 pub use self::proxy::Proxy;
 pub use self::request::RequestRef;

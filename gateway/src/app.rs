@@ -51,6 +51,8 @@ pub(crate) struct LiveConfig {
     pub(crate) routes: ArcSwap<Routes>,
     /// Set while the running configuration differs from the file, because the file was rejected.
     pub(crate) stale: ArcSwapOption<RejectedConfig>,
+    /// Whether the file has changes that take effect only after a restart.
+    pub(crate) needs_restart: AtomicBool,
     /// State of the shared configuration, if this gateway uses it.
     pub(crate) shared: Option<Shared>,
 }
@@ -237,7 +239,12 @@ impl LiveConfig {
             Some(_) => Routes::new(&[], &[])?,
             None => Routes::new(&config.upstreams, &config.models)?,
         };
-        Ok(Self { routes: ArcSwap::from_pointee(routes), stale: ArcSwapOption::empty(), shared })
+        Ok(Self {
+            routes: ArcSwap::from_pointee(routes),
+            stale: ArcSwapOption::empty(),
+            needs_restart: AtomicBool::new(false),
+            shared,
+        })
     }
 }
 

@@ -53,7 +53,7 @@ use self::attempt::SuccessfulAnswer;
 use self::attempt_metrics::AttemptMetrics;
 use self::background::BackgroundResponse;
 pub(crate) use self::download::{DownloadError, Medium, download};
-pub(crate) use self::embedded::SIMULATED_HEADER;
+pub(crate) use self::embedded::{SIMULATED, SIMULATED_HEADER};
 pub(crate) use self::failure::{AttemptFailure, FailureClass, UPSTREAM_HEADER};
 use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
@@ -454,7 +454,7 @@ impl RequestContext {
         if is_own {
             response.headers_mut().insert(UPSTREAM_HEADER, label);
         } else {
-            response.headers_mut().insert(SIMULATED_HEADER, HeaderValue::from_static("true"));
+            response.headers_mut().insert(SIMULATED_HEADER, SIMULATED);
         }
         if upstream_request.estimate.is_some() || lacks_usage {
             response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));

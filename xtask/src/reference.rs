@@ -73,13 +73,15 @@ pub(crate) fn generate(check: bool) -> Result<()> {
 fn with_table(page: &str, table: &str) -> Result<String> {
     let [begin, end] = TABLE_MARKS;
     let parts = page.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
-    let (before, after) = parts.with_context(|| format!("{VARIABLES_PAGE} lacks the line {begin:?} or {end:?}"))?;
+    let (before, after) =
+        parts.with_context(|| format!("{VARIABLES_PAGE} lacks the line {begin:?} or {end:?}"))?;
     Ok([before, begin, table, end, after].concat())
 }
 
 /// The variables that override keys of the file.
 fn variables_table(schema: &Value, overrides: &Overrides) -> String {
-    let mut table = "| variable | flag | key in the file | meaning | default |\n|---|---|---|---|---|\n".to_owned();
+    let mut table =
+        "| variable | flag | key in the file | meaning | default |\n|---|---|---|---|---|\n".to_owned();
     overridden(schema, "", &mut |key, schema| {
         let Some(variables) = overrides.variables.get(key) else { return };
         let flags = overrides.flags.get(key);

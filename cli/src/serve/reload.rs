@@ -78,6 +78,7 @@ impl Reloading {
                         let keys = reloaded.removed.join(", ");
                         print_message(&format!("removed keys, which are now rejected: {keys}"));
                     }
+                    self.control.set_restart_needed(!reloaded.waiting.is_empty());
                     if !reloaded.waiting.is_empty() {
                         let keys = reloaded.waiting.join(", ");
                         print_message(&format!("changes that take effect only after a restart: {keys}"));

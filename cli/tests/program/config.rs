@@ -12,6 +12,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::Value;
 
+use crate::http::ask;
 use crate::{gatewright, run, transcript};
 
 /// Long enough for a busy machine; no passing test reaches it.
@@ -41,6 +42,12 @@ impl ByFile {
 
     fn url(&self) -> &str {
         self.ready["listening"].as_str().expect("a URL")
+    }
+
+    /// What `/health/ready` says about the configuration.
+    fn configuration(&self) -> Value {
+        let ready = ask(self.url(), ("GET", "/health/ready"), "", "", "").expect("an answer");
+        ready.document["configuration"].clone()
     }
 
     /// The next line of standard error.
@@ -217,6 +224,7 @@ fn changed_log_settings_are_reported_to_need_a_restart() {
     let waiting = "take effect only after a restart: observe.log_level, observe.otlp_endpoint";
     let line = gateway.next_line();
     assert!(line.ends_with(waiting), "{line}");
+    assert_eq!(gateway.configuration(), "restart_needed");
 }
 
 /// A writer that has not finished, or a disk that was full.
@@ -234,9 +242,11 @@ fn emptied_file_or_one_without_providers_is_ignored() {
         assert!(line.contains(why), "{line}");
         assert!(gateway.next_line().ends_with("the previous configuration stays in use"));
         assert!(gateway.models("sk-canary-of-the-file-1").contains("mine"));
+        assert_eq!(gateway.configuration(), "stale");
     }
     std::fs::write(&file, text).expect("written");
     assert!(gateway.next_line().contains("reloaded "));
+    assert_eq!(gateway.configuration(), Value::Null);
 }
 
 /// The secret appears after the file that names it.

@@ -14,7 +14,6 @@ use gatewright_protocol::json::text;
 use gatewright_protocol::{VideoDimensions, VideoStage};
 use gatewright_store::{FileName, ResumedTask, Task, TaskState};
 use gatewright_system::clock::{millis, unix_seconds, whole_seconds};
-use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -299,7 +298,7 @@ impl VideoWork {
             Ok(prepared) => prepared,
             Err(error) => {
                 charge.void();
-                return Err(error);
+                return Err(error.header(relay::SIMULATED_HEADER, relay::SIMULATED));
             }
         };
         attempt.succeeded(std::time::Instant::now());
@@ -311,7 +310,7 @@ impl VideoWork {
         let maker = VideoProvider::Simulator { prompt };
         let (deadline, mut response) =
             self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
-        response.headers_mut().insert(relay::SIMULATED_HEADER, HeaderValue::from_static("true"));
+        response.headers_mut().insert(relay::SIMULATED_HEADER, relay::SIMULATED);
         Ok((Making::Simulated(job), deadline, response))
     }
 

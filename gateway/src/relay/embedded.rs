@@ -12,7 +12,7 @@ use std::sync::Arc;
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::{Action, PlainAction};
 use gatewright_simulator::budget::Budget;
-use http::{HeaderName, header};
+use http::{HeaderName, HeaderValue, header};
 
 use self::turn::EmbeddedRequest;
 use super::attempt::SuccessfulAnswer;
@@ -25,8 +25,10 @@ use crate::routing::UpstreamAttempt;
 use crate::storage::PendingStore;
 use crate::wire::{ApiError, Call, Response};
 
-/// Marks an answer of the simulator: no provider made it.
+/// Marks an answer of the simulator, also an error: no provider made it.
 pub(crate) const SIMULATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-simulated");
+/// The value of that header.
+pub(crate) const SIMULATED: HeaderValue = HeaderValue::from_static("true");
 
 /// The answer of the embedded provider. Errors: from the provider, or no budget has room for the request.
 pub(super) async fn answer(
@@ -43,7 +45,7 @@ pub(super) async fn answer(
         Err(error) => {
             attempt_metrics.refused(error.code().status);
             charge.void();
-            Err(error)
+            Err(error.header(SIMULATED_HEADER, SIMULATED))
         }
     }
 }
@@ -87,7 +89,7 @@ async fn answered(
         let sound = attempt::sound(request_context, protocol, attempt, &head.headers, body);
         return sound.await.map_err(AttemptFailure::into_error);
     }
-    let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+    let media_type = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let media_type = media_type.and_then(|value| std::str::from_utf8(value).ok());
     let format = media_type.and_then(StreamFormat::of);
     attempt::passed(request_context, upstream_request, attempt, body, format)
@@ -126,6 +128,7 @@ mod tests {
         let gateway = Embedded::new(Config::default()).expect("a gateway");
         let authorization = format!("Bearer {}", gateway.key().expose());
         let say_hi = json!([{ "role": "user", "content": "Say hi" }]);
+        let contents = json!({ "contents": [{ "role": "user", "parts": [{ "text": "Say hi" }] }] });
         for (path, body) in [
             ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi })),
             ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi, "stream": true })),
@@ -135,6 +138,15 @@ mod tests {
             ("/v1/moderations", json!({ "input": "Say hi" })),
             ("/v1/audio/speech", json!({ "model": "speech_model_1", "input": "Say hi", "voice": "a" })),
             ("/v1/messages", json!({ "model": "model-sol", "messages": say_hi, "max_tokens": 99 })),
+            ("/v1/messages/count_tokens", json!({ "model": "model-sol", "messages": say_hi })),
+            (
+                "/v1/images/generations",
+                json!({ "model": "image_model_2", "prompt": "hi", "size": "256x256" }),
+            ),
+            ("/v1/videos/generations", json!({ "model": "video_model_1", "prompt": "hi", "duration": 3 })),
+            ("/v1beta/models/model-breeze:generateContent", contents.clone()),
+            ("/v1beta/models/model-breeze:streamGenerateContent", contents.clone()),
+            ("/v1beta/models/model-breeze:countTokens", contents),
         ] {
             let request = Request::post(path)
                 .header("authorization", &authorization)
@@ -143,6 +155,23 @@ mod tests {
                 .expect("a request");
             let response = gateway.answer(request).await;
             assert_eq!(response.status(), 200, "{path}");
+            assert_eq!(response.headers().get(SIMULATED_HEADER).expect("the header"), "true", "{path}");
+        }
+        let form = "--b\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\ntranscription_model_1\r\n\
+                    --b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--b--\r\n";
+        let unknown_format =
+            json!({ "model": "model-sol", "messages": say_hi, "response_format": { "type": "x" } });
+        for (path, media_type, body, status) in [
+            ("/v1/audio/transcriptions", "multipart/form-data; boundary=b", form.to_owned(), 200),
+            ("/v1/chat/completions", "application/json", unknown_format.to_string(), 400),
+        ] {
+            let request = Request::post(path)
+                .header("authorization", &authorization)
+                .header("content-type", media_type)
+                .body(body)
+                .expect("a request");
+            let response = gateway.answer(request).await;
+            assert_eq!(response.status(), status, "{path}");
             assert_eq!(response.headers().get(SIMULATED_HEADER).expect("the header"), "true", "{path}");
         }
     }

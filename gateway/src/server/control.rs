@@ -1,6 +1,7 @@
 //! Configuration changes of a running gateway.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gatewright_config::{Config, Kind};
 use gatewright_store::Pepper;
@@ -52,6 +53,7 @@ impl Control {
         }
         self.app.live.stale.store(None);
         let mut reloaded = Reloaded { waiting: waiting(&self.app.config, config), ..Reloaded::default() };
+        self.set_restart_needed(!reloaded.waiting.is_empty());
         for (name, is_changed, is_there) in [
             ("access.key", changed.key, self.app.key_of(config).is_some()),
             ("access.admin_key", changed.admin, config.admin_key.is_some()),
@@ -69,6 +71,12 @@ impl Control {
     /// succeeds. `place`: line and column of the first problem, from 1.
     pub fn mark_stale(&self, place: Option<(usize, usize)>) {
         self.app.live.stale.store(Some(Arc::new(RejectedConfig { place })));
+    }
+
+    /// Sets whether `/health/ready` reports that changes of the configuration file take effect only after a restart. A reload
+    /// sets it for the keys that it knows; the caller knows those of the log.
+    pub fn set_restart_needed(&self, is_needed: bool) {
+        self.app.live.needs_restart.store(is_needed, Ordering::Relaxed);
     }
 
     /// Whether only the simulator would remain. An emptied or truncated file has this effect.
@@ -274,6 +282,18 @@ mod tests {
         let stale =
             json!({ "status": "ready", "configuration": "stale", "configuration_problem_at": "12:3" });
         assert_eq!(readiness(&gateway).await, (200, stale));
+        gateway.control().reload(&with_provider()).expect("it is right");
+        assert_eq!(readiness(&gateway).await, (200, json!({ "status": "ready" })));
+    }
+
+    #[tokio::test]
+    async fn readiness_reports_changes_that_wait_for_a_restart() {
+        let gateway = bind(with_provider()).await;
+        let changed = Config { max_connections: 7, ..with_provider() };
+        let reloaded = gateway.control().reload(&changed).expect("it is right");
+        assert_eq!(reloaded.waiting, ["limits.max_connections"]);
+        let waiting = json!({ "status": "ready", "configuration": "restart_needed" });
+        assert_eq!(readiness(&gateway).await, (200, waiting));
         gateway.control().reload(&with_provider()).expect("it is right");
         assert_eq!(readiness(&gateway).await, (200, json!({ "status": "ready" })));
     }

@@ -59,6 +59,8 @@ fn ready(app: &App) -> Response {
         }
     } else if app.live.shared.as_ref().is_some_and(|shared| shared.refused().is_some()) {
         state["configuration"] = "stale".into();
+    } else if app.live.needs_restart.load(Ordering::Relaxed) {
+        state["configuration"] = "restart_needed".into();
     }
     let mut response = json_response(&state);
     if status != "ready" {

@@ -65,8 +65,8 @@ impl<'t> JournalEntry<'t> {
         let [key, model, upstream] =
             [&place.key, &place.model, &place.upstream].map(|name| Cow::Borrowed(&**name));
         let [counts @ .., unpriced, failed, timed, first_byte_ms, latency_ms] = totals.counts();
-        let times = [failed, timed, first_byte_ms, latency_ms];
-        Self(batch, part, place.day.number(), key, model, upstream, counts, unpriced, times)
+        let outcomes = [failed, timed, first_byte_ms, latency_ms];
+        Self(batch, part, place.day.number(), key, model, upstream, counts, unpriced, outcomes)
     }
 
     pub(super) fn mark(&self) -> UsageGroup {
@@ -75,9 +75,9 @@ impl<'t> JournalEntry<'t> {
 
     /// None: there is no such day.
     pub(super) fn read(self) -> Option<(UsageKey, Totals)> {
-        let Self(_, _, day, key, model, upstream, counts, unpriced, times) = self;
+        let Self(_, _, day, key, model, upstream, counts, unpriced, outcomes) = self;
         let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
-        let [failed, timed, first_byte_ms, latency_ms] = times;
+        let [failed, timed, first_byte_ms, latency_ms] = outcomes;
         let totals = Totals {
             requests,
             complete,

@@ -12,7 +12,7 @@ after(() => browser.close());
 
 const ANSWER = `## A plan
 
-Use **both** \`a\` and *b*, see [the docs](https://docs.example/x) or [this](javascript:alert(1)).
+Use **both** \`a\` and *b*, see [the docs](https://docs.example/x) or [this](javascript:alert(1)), [that](mailto:a@docs.example) or <b@docs.example>.
 <img src=x onerror=alert(1)> 1 &lt; 2 ![a chart](https://pictures.example/c.png)
 
 1. first

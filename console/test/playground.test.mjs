@@ -5,7 +5,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { KEY, PROGRAM, REFUSED, startBrowser, startGateway } from "./support.mjs";
+import { KEY, PROGRAM, REFUSED, startBrowser, startGateway, startWithProvider } from "./support.mjs";
 
 const run = promisify(execFile);
 const PROTOCOLS = ["Chat", "Responses", "Messages", "Native"];
@@ -155,6 +155,34 @@ test("an answer can be stopped, and the part that arrived stays", async () => {
   await slow.stop();
 });
 
+test("2,000 words a second are shown as they arrive, with their time, and can be stopped", async (t) => {
+  // In each piece, as many words as arrive at a time.
+  const words = Array(150).fill("word ".repeat(40));
+  const { gateway } = await startWithProvider(t, [words]);
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  const answer = tab.page.locator(".turn.assistant .markdown").last();
+  const count = async () => (await answer.textContent()).split(" ").filter(Boolean).length;
+  const started = Date.now();
+  await say(tab.page, "Say many words");
+  await answer.waitFor();
+  const early = await count();
+  assert.ok(early < 6000, `${early} words at first`);
+  await tab.page.getByRole("button", { name: "Send", exact: true }).waitFor();
+  const waited = (Date.now() - started) / 1000;
+  assert.equal(await count(), 6000);
+  const facts = tab.page.getByRole("region", { name: "Conversation" }).locator("dl");
+  const total = Number(/Total\s*([\d.]+) s/.exec(await facts.textContent())?.[1]);
+  // The provider takes three seconds at least; what the page does afterwards is no part of the time.
+  assert.ok(total >= 3 && total <= waited, `${total} s of ${waited} s`);
+
+  await say(tab.page, "Again");
+  await tab.page.getByRole("button", { name: "Stop" }).click();
+  await conversation(tab.page).getByText("You stopped the response.").waitFor();
+  assert.ok((await count()) < 6000);
+  await tab.close();
+});
+
 test("two models answer side by side", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
@@ -221,6 +249,28 @@ test("images and videos are generated", async () => {
   await video.waitFor({ timeout: 60_000 });
   assert.ok((await video.getAttribute("src")).startsWith(gateway.url));
   assert.equal((await fetch(await video.getAttribute("src"))).status, 200);
+  await tab.close();
+});
+
+test("a provider's URL that isn't a web address is no link", async () => {
+  const url = "javascript:alert(1)";
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  const answer = (path, body) =>
+    tab.page.route(path, (route) => route.fulfill({ status: 200, json: { created: 1, ...body } }));
+  await answer("**/v1/images/generations", { data: [{ url }] });
+  const output = { url, resolution: "1280x720", duration: 3, format: "mp4" };
+  await answer("**/v1/videos/generations", { id: "video_1", status: "completed", output });
+  for (const [part, words] of [
+    ["Images", "The image's URL isn't a web address."],
+    ["Videos", "The file's URL isn't a web address."],
+  ]) {
+    await openPart(tab.page, part);
+    await tab.page.getByLabel("Prompt").fill("a harbour");
+    await tab.page.getByRole("button", { name: "Generate" }).click();
+    await tab.page.getByText(words).waitFor();
+    assert.equal(await tab.page.locator('[href^="javascript:"], [src^="javascript:"]').count(), 0);
+  }
   await tab.close();
 });
 

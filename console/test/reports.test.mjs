@@ -65,6 +65,24 @@ test("a report can be dropped onto its drop zone", async () => {
   await tab.close();
 });
 
+test("a report about models of other names is shown and compared like any other", async () => {
+  const report = (await readFile(GOOD, "utf8")).replaceAll("model-sol", "gpt-5");
+  const slower = JSON.parse(report);
+  for (const check of slower.checks) if (check.duration_ms) check.duration_ms = check.duration_ms * 10 + 5000;
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.go("reports");
+  const file = (name, text) => ({ name, mimeType: "application/json", buffer: Buffer.from(text) });
+  const frame = tab.page.frameLocator("iframe.report");
+  await choose(tab.page, "Report", file("old.json", report));
+  await frame.getByRole("columnheader", { name: "gpt-5" }).waitFor();
+  await choose(tab.page, "Older report", file("old.json", report));
+  await choose(tab.page, "Report", file("new.json", JSON.stringify(slower)));
+  await frame.getByRole("heading", { name: "Slower" }).waitFor();
+  assert.equal(await tab.page.getByRole("alert").count(), 0);
+  await tab.close();
+});
+
 test("two reports are compared", async () => {
   const report = JSON.parse(await readFile(GOOD, "utf8"));
   const slower = structuredClone(report);

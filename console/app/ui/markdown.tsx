@@ -89,9 +89,9 @@ function element(some: Token, depth: number): ComponentChildren {
   }
 }
 
-/** Only addresses of the web and of mail become links. */
+/** Only addresses of the web become links. */
 function Link(props: { href: string; children: ComponentChildren }) {
-  if (!/^(https?:\/\/|mailto:)/i.test(props.href)) return <>{props.children}</>;
+  if (!/^https?:\/\//i.test(props.href)) return <>{props.children}</>;
   return (
     <a href={props.href} rel="noreferrer noopener" target="_blank">
       {props.children}

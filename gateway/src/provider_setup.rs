@@ -294,7 +294,7 @@ async fn models_of(choice: &ProviderChoice, source: ModelSource) -> Result<Offer
     if let Some(missing) = preset.missing_key(|name| std::env::var_os(name)) {
         return Ok(Offered {
             models: known,
-            note: Some(format!("{missing}; without it, its server is not asked for models: {rest}")),
+            note: Some(format!("{missing}; without it, the list of models is not requested: {rest}")),
         });
     }
     let timeout = if known.is_empty() { REQUIRED_TIMEOUT } else { TIMEOUT };

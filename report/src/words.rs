@@ -12,7 +12,7 @@ const REASONS: [(&str, &str, &str); 8] = [
     ("agent_mode", "skipped", "the coding agent runs only with --agent-mode"),
     ("agent_mode", "", "the coding agent runs on the first model only"),
     ("dependency_failed", "models_endpoint gave no list of models", "the service gave no list of models"),
-    ("dependency_failed", "models_endpoint was not run", "the list of models was not asked for"),
+    ("dependency_failed", "models_endpoint was not run", "the list of models was not requested"),
     (
         "dependency_failed",
         "models_endpoint lists the model without the responses protocol",
@@ -83,7 +83,7 @@ mod tests {
             ("filtered: --only", "the selection of checks leaves it out"),
             ("agent_mode: skipped", "the coding agent runs only with --agent-mode"),
             ("agent_mode: one-model, so not here", "the coding agent runs on the first model only"),
-            ("dependency_failed: models_endpoint was not run", "the list of models was not asked for"),
+            ("dependency_failed: models_endpoint was not run", "the list of models was not requested"),
             ("dependency_failed: model_access", "the check model_access did not pass"),
             ("dependency_failed: no network", "no network"),
             ("dependency_failed:", "dependency_failed:"),

@@ -84,7 +84,7 @@ fn invalid_options_report_the_problem_and_the_fix() {
             options.models = vec!["model-sol".to_owned(), "model-sol".to_owned()];
         }),
         ("agent_env: \"A=b\" is not the name", |options| options.agent_env = vec!["A=b".to_owned()]),
-        ("no checks to run: the list of models was not asked for; select others", |options| {
+        ("no checks to run: the list of models was not requested; select others", |options| {
             options.only = vec![CheckId::ModelAccess];
         }),
         ("no checks to run: the coding agent runs only with --agent-mode", |options| {

@@ -177,8 +177,8 @@ fn initial_file_for_providers_has_their_upstreams_and_models() {
     let output = init.env_remove("OPENAI_API_KEY").output().expect("the program starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{message}");
-    let note = "gatewright: --provider openai: the variable OPENAI_API_KEY is not set; set it to the provider's key; without it, its \
-                server is not asked for models: only the 12 models that this program knows are configured\n";
+    let note = "gatewright: --provider openai: the variable OPENAI_API_KEY is not set; set it to the provider's key; without it, the \
+                list of models is not requested: only the 12 models that this program knows are configured\n";
     assert_eq!(message, note);
     let text = std::fs::read_to_string(file).expect("the file");
     for line in ["[upstreams.openai]", "[upstreams.ollama]", "[models.\"gpt-5\"]", "[models.\"llama3.2:3b\"]"]

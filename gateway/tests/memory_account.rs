@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use gatewright_gateway::{
     ApiKey, Config, Gateway, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig,
 };
+use gatewright_store::MAX_ANSWER_BYTES;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -72,6 +73,8 @@ enum Answer {
     Document(usize),
     /// A complete unary response of this many mebibytes.
     Completion(usize),
+    /// A sound of this many mebibytes.
+    Sound(usize),
     /// The URL of an image, and at that URL an image of this many mebibytes.
     Image(usize),
     /// A body of this many mebibytes, without its end.
@@ -112,6 +115,12 @@ impl Answer {
                 write!(socket, "{head} {length}\r\n\r\n{begin}")?;
                 fill(socket, mebibytes)?;
                 write!(socket, "{end}")?;
+            }
+            Self::Sound(mebibytes) => {
+                let length = mebibytes * MIB;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\ncontent-length:";
+                write!(socket, "{head} {length}\r\n\r\n")?;
+                fill(socket, mebibytes)?;
             }
             Self::Image(mebibytes) if head.starts_with("GET ") => {
                 let length = PNG_SIGNATURE.len() + mebibytes * MIB;
@@ -282,10 +291,15 @@ impl Setup {
 
     /// Sends a request of these bytes, and reads nothing of its response.
     fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        self.send_with("", method, path, body)
+    }
+
+    /// As [`send`](Self::send). `headers`: additional ones, each with its line ending.
+    fn send_with(&self, headers: &str, method: &str, path: &str, body: &str) -> TcpStream {
         let mut socket = TcpStream::connect(&self.address).expect("connected");
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+             content-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
             self.address,
             body.len()
         );
@@ -389,6 +403,72 @@ fn unary_responses_are_counted_as_they_arrive() {
     let clients = setup.ask(CLIENTS, CHAT, false, 0, 0);
     setup.counts(CLIENTS * 20 * MIB);
     setup.end(clients);
+}
+
+#[test]
+fn complete_answers_are_counted_until_their_clients_read_them() {
+    for path in [CHAT, MESSAGES] {
+        let setup = Setup::new(Answer::Completion(20), BUDGET);
+        let clients = setup.ask(CLIENTS, path, false, 0, 0);
+        eventually(|| ANSWERED.load(Ordering::Relaxed) == CLIENTS, || "not all have been sent".to_owned());
+        setup.counts(CLIENTS * 20 * MIB);
+        setup.end(clients);
+    }
+}
+
+#[test]
+fn sounds_pass_through_at_the_pace_of_their_clients() {
+    let setup = Setup::with(Answer::Sound(40), |mut config| {
+        config.models[0].kind = ModelKind::Speech;
+        config
+    });
+    let body = json!({ "model": "mine", "input": "a boat", "voice": "alloy" }).to_string();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("POST", "/v1/audio/speech", &body)).collect();
+    for client in &mut clients {
+        read(client, MIB);
+    }
+    setup.peaks_within(0, 0);
+    setup.end(clients);
+}
+
+#[test]
+fn forms_are_counted_as_they_arrive() {
+    let setup = Setup::with(Answer::Nothing, |mut config| {
+        config.models[0].kind = ModelKind::Transcription;
+        Config { max_held_bytes: BUDGET, ..config }
+    });
+    let beginning = "--b\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nmine\r\n--b\r\n\
+                     content-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n";
+    let length = beginning.len() + 9 * MIB + "\r\n--b--\r\n".len();
+    let head = format!(
+        "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: multipart/form-data; boundary=b\r\ncontent-length: {length}\r\n\r\n{beginning}"
+    );
+    let upload = |_| {
+        let mut socket = TcpStream::connect(&setup.address).expect("connected");
+        socket.write_all(head.as_bytes()).and_then(|()| fill(&mut socket, 9)).expect("sent");
+        socket
+    };
+    let clients = (0..CLIENTS).map(upload).collect();
+    setup.counts(CLIENTS * 9 * MIB);
+    setup.end(clients);
+}
+
+#[test]
+fn answers_by_idempotency_key_stay_within_their_fixed_memory() {
+    let setup = Setup::new(Answer::Completion(1), BUDGET);
+    let body = json!({ "model": "mine", "messages": [{ "role": "user", "content": "hi" }] }).to_string();
+    for number in 0..24 {
+        let key = format!("idempotency-key: key-{number}\r\n");
+        let mut answer = Vec::new();
+        setup.send_with(&key, "POST", CHAT, &body).read_to_end(&mut answer).expect("an answer");
+        assert!(answer.starts_with(b"HTTP/1.1 200") && answer.len() > MIB, "{} bytes", answer.len());
+    }
+    eventually(
+        || setup.grown() <= MAX_ANSWER_BYTES + BASE,
+        || format!("{} bytes are allocated", setup.grown()),
+    );
+    setup.end(Vec::new());
 }
 
 #[test]

@@ -110,6 +110,12 @@ def main(package: Path, out: Path) -> None:
     for kind, manifest in wanted.items():
         assert made[kind] == manifest, f"{kind}: the chart has\n{made[kind]}\nand the manifest\n{manifest}"
 
+    gateway = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    (port,) = (each["containerPort"] for each in gateway["ports"] if each["name"] == "health")
+    assert f'health_listen = "0.0.0.0:{port}"' in made["ConfigMap"]["data"]["gatewright.toml"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert gateway[probe]["httpGet"]["port"] == "health", probe
+
     alone = documents(render("alone", "--values", values))
     assert not alone.keys() & {"ServiceMonitor", "HorizontalPodAutoscaler", "PodDisruptionBudget"}
     assert alone["PersistentVolumeClaim"]["spec"]["storageClassName"] == "fast"

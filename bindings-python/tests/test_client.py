@@ -271,7 +271,7 @@ async def test_event_loop_goes_on_while_a_slow_file_is_read(gateway: Gateway, tm
         assert not call.done()
         await asyncio.to_thread(pipe.write_bytes, spoken)
         assert (await call).text
-        with pytest.raises(TypeError, match="pass pathlib.Path"):
+        with pytest.raises(TypeError, match=r"pass pathlib\.Path"):
             await client.audio.transcriptions.create(model="transcription_model_1", file="boat.wav")
 
 

@@ -132,7 +132,7 @@ class Hostile:
                     # What the client says meanwhile must not stop it.
                     sender = threading.Thread(target=self._send_case, args=(connection, request), daemon=True)
                     sender.start()
-                    # A sender that outlived its socket would write into the next connection with the same number.
+                    # A sender that outlives its socket writes into the next one of the same number.
                     senders.callback(sender.join)
                     senders.callback(connection.shutdown, socket.SHUT_RDWR)
                 else:

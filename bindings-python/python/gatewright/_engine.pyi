@@ -336,7 +336,7 @@ class ReadFile:
     """A file of a body, in memory."""
 
 def read_files(operation: str, body: dict[str, Any]) -> dict[str, Any]:
-    """A copy of a body in which files are a `ReadFile`. Errors: TypeError, ValueError and those of reading."""
+    """A copy of a body in which files are a `ReadFile`. Errors: TypeError, ValueError, OSError."""
 
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""

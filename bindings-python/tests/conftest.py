@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -87,6 +88,25 @@ class Connection:
 
     def stream_head(self) -> None:
         self.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-request-id: req_stream\r\n\r\n")
+
+    def wait_until_read(self) -> None:
+        """Waits until the client has read all that was sent. Only Linux tells."""
+        table = Path("/proc/net/tcp")
+        if not table.exists():
+            time.sleep(0.05)
+            return
+        own, peer = (
+            f"{socket.inet_aton(host)[::-1].hex().upper()}:{port:04X}"
+            for host, port in (self._socket.getsockname(), self._socket.getpeername())
+        )
+        for _ in range(10_000):
+            rows = [line.split() for line in table.read_text().splitlines()[1:]]
+            queues = {(row[1], row[2]): [int(size, 16) for size in row[4].split(":")] for row in rows}
+            unsent, unread = queues.get((own, peer), [0, 0])[0], queues.get((peer, own), [0, 0])[1]
+            if not unsent and not unread:
+                return
+            time.sleep(0.001)
+        raise AssertionError("the client does not read what was sent")
 
     def reset(self) -> None:
         """Ends the connection with a reset rather than a close."""

@@ -229,8 +229,8 @@ def play(response: dict[str, Any]) -> Callable[[Connection], None]:
         if response["end"] == "clean":
             connection.send(b"0\r\n\r\n")
         elif response["end"] == "reset":
-            # Earlier events must be read first.
-            time.sleep(0.05)
+            # A reset discards what has not been read.
+            connection.wait_until_read()
             connection.reset()
         elif response["end"] == "hang":
             connection.wait_until_closed(10)

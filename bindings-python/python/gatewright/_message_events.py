@@ -181,7 +181,8 @@ class MessageEvents(_MessageReader, SyncReader):
 
     def get_final_message(self) -> types.Message:
         """Reads to the end; returns the whole message."""
-        return drive(self._final())
+        message: types.Message = drive(self._final())
+        return message
 
     def get_final_text(self) -> str:
         """Reads to the end; returns the text of all text blocks."""

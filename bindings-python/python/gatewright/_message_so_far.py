@@ -115,7 +115,7 @@ class Block:
         return ListSoFar(self._citations)
 
     def _merge(self, name: str, value: Any) -> None:
-        before = self._members.get(name)
+        before: Any = self._members.get(name)
         if isinstance(value, str) and name not in _NAMES and (before is None or isinstance(before, str)):
             if name not in self._texts:
                 self._texts[name] = GrowingText()

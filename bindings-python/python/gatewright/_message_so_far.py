@@ -17,6 +17,10 @@ _BLOCK_OF_DELTA = {"input_json_delta": "tool_use", "signature_delta": "thinking"
 _NAMES = ("format", "id", "model", "name", "object", "provider", "role", "type")
 
 
+def _merged(one: Any, other: Any) -> dict[str, Any]:
+    return {**one, **other}
+
+
 class MessageSoFar:
     """The message. Its documents are built when they are read."""
 
@@ -125,7 +129,7 @@ class Block:
         elif isinstance(before, (list, tuple)) and isinstance(value, (list, tuple)):
             self._members[name] = [*before, *value]
         elif hasattr(before, "keys") and hasattr(value, "keys"):
-            self._members[name] = {**before, **value}
+            self._members[name] = _merged(before, value)
         elif value not in (None, "") or before is None:
             self._members[name] = value
 

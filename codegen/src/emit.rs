@@ -1,6 +1,8 @@
 //! Emitters: pure functions from the model, and from what lowering made, to files. What is special about an operation or
 //! a type is an attribute in the specification, never a name compared here.
 
+#![expect(clippy::unnecessary_wraps, reason = "every emitter has one signature, and some can't fail")]
+
 mod catalog;
 pub(super) mod checker;
 mod conveniences;

@@ -469,8 +469,8 @@ impl Lowering<'_> {
                 answers.push(self.document.follow(answer)?.clone());
             }
         }
-        let content = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
-        let json_body = match content("application/json") {
+        let body_as = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
+        let json_body = match body_as("application/json") {
             Some(body) => {
                 let context = SchemaContext::new(names::response(id), false);
                 let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &context)?;
@@ -478,7 +478,7 @@ impl Lowering<'_> {
             }
             None => None,
         };
-        let event_body = content("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
+        let event_body = body_as("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
         // progenitor knows one kind of response per operation. The stream gets a path of its own, which nothing else uses.
         let both = json_body.is_some();
         let bodies = [

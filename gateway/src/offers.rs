@@ -255,16 +255,12 @@ impl ListedModel {
     /// `None`: it has no name.
     fn read(entry: &RawValue) -> Option<Self> {
         let ListEntry { id, name } = serde_json::from_str(entry.get()).ok()?;
-        let name = match id.and_then(text) {
-            Some(id) => id,
+        let name = if let Some(id) = id.and_then(text) {
+            id
+        } else {
             // Native.
-            None => {
-                let name = name.and_then(text)?;
-                match name.strip_prefix("models/") {
-                    Some(short) => short.to_owned(),
-                    None => name,
-                }
-            }
+            let name = name.and_then(text)?;
+            name.strip_prefix("models/").unwrap_or(&name).to_owned()
         };
         let description: Description<'_> = serde_json::from_str(entry.get()).ok()?;
         let kind = kind_of(&name, &description);
@@ -314,8 +310,8 @@ mod tests {
         (page.models.into_iter().map(|model| model.name).collect(), page.next)
     }
 
-    fn cursor(text: &str) -> Option<PageStart> {
-        Some(PageStart::Cursor(text.to_owned()))
+    fn cursor(text: &str) -> PageStart {
+        PageStart::Cursor(text.to_owned())
     }
 
     #[test]
@@ -324,10 +320,10 @@ mod tests {
             r#"{"object":"list","data":[{"id":"a","name":"A model"},{"id":"b"}],"models":[{"name":"a"}]}"#;
         assert_eq!(read(chat), (vec!["a".to_owned(), "b".to_owned()], None));
         let messages = r#"{"data":[{"type":"model","id":"c"}],"has_more":true,"first_id":"c","last_id":"c"}"#;
-        assert_eq!(read(messages), (vec!["c".to_owned()], cursor("c")));
+        assert_eq!(read(messages), (vec!["c".to_owned()], Some(cursor("c"))));
         assert_eq!(read(&messages.replace("true", "false")).1, None);
         let native = r#"{"models":[{"name":"models/d","displayName":"D"}],"nextPageToken":"t"}"#;
-        assert_eq!(read(native), (vec!["d".to_owned()], cursor("t")));
+        assert_eq!(read(native), (vec!["d".to_owned()], Some(cursor("t"))));
         let bare = " [{\"id\":\"e\",\"type\":\"chat\"}]";
         assert_eq!(read(bare), (vec!["e".to_owned()], None));
         let linked =

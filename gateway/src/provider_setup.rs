@@ -420,8 +420,8 @@ mod tests {
         ProviderModel { name: name.to_owned(), kind: ModelKind::Text }
     }
 
-    fn offered(names: &[&str]) -> Result<Offered, String> {
-        Ok(Offered { models: names.iter().map(|name| text(name)).collect(), note: None })
+    fn offered(names: &[&str]) -> Offered {
+        Offered { models: names.iter().map(|name| text(name)).collect(), note: None }
     }
 
     fn listing(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<ListedModel> {
@@ -486,7 +486,7 @@ mod tests {
             choice("vllm", Some("http://a.example/v1")),
         ];
         let upstreams = named(&choices);
-        let lists = vec![offered(&["org/one", "two"]), offered(&["two", "/models/three.gguf"])];
+        let lists = vec![Ok(offered(&["org/one", "two"])), Ok(offered(&["two", "/models/three.gguf"]))];
         let setup = ProviderSetup::with(&upstreams, lists);
         let config = config_of(&setup);
         let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
@@ -505,7 +505,7 @@ mod tests {
     fn provider_whose_protocol_lacks_the_kind_of_a_model_is_no_fallback() {
         let choices = [choice("openai", None), choice("anthropic", None)];
         let image = ProviderModel { name: "x".to_owned(), kind: ModelKind::Image };
-        let lists = vec![Ok(Offered { models: vec![image], note: None }), offered(&["x", "y"])];
+        let lists = vec![Ok(Offered { models: vec![image], note: None }), Ok(offered(&["x", "y"]))];
         let config = config_of(&ProviderSetup::with(&named(&choices), lists));
         assert_eq!((config.models[0].kind, config.models[0].targets.len()), (ModelKind::Image, 1));
         assert_eq!(config.models[1].targets[0].upstream, "anthropic");

@@ -120,7 +120,7 @@ fn lint_body(operation: OperationNode<'_>, at: &str, problems: &mut Problems) {
         // Another media type is reported where it is.
         None if body["content"].as_object().is_some_and(|content| !content.is_empty()) => {}
         None => {
-            report("a body needs content; add application/json or multipart/form-data, or remove the body")
+            report("a body needs content; add application/json or multipart/form-data, or remove the body");
         }
     }
 }

@@ -217,10 +217,15 @@ async fn response_events<T>(mut events: ResponseEvents<T>) -> Vec<Value> {
     all
 }
 
+/// A stream of these events.
+fn packets(events: &[Value]) -> String {
+    events.iter().flat_map(|event| ["data: ".to_owned(), event.to_string(), "\n\n".to_owned()]).collect()
+}
+
 #[tokio::test]
 async fn response_events_are_those_of_the_vectors() {
     for case in vectors::read::<ResponseCase>("structured/response_events.json") {
-        let body: String = case.stream.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let body = packets(&case.stream);
         let server = Server::start([Script::events().packet(body).end()]).await;
         let client = server.client();
         let request = ResponseRequest::new("m", "hi");
@@ -252,7 +257,7 @@ async fn message_events_have_the_texts_of_the_vectors() {
         |event: &&Value| ["text", "thinking", "input_json"].iter().any(|kind| event["type"] == *kind);
     let cases = vectors::read::<MessageCase>("structured/message_events.json");
     for case in cases.iter().filter(|case| case.stream.iter().any(is_piece)) {
-        let body: String = case.stream.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let body = packets(&case.stream);
         let server = Server::start([Script::events().packet(body).end()]).await;
         let request = MessageRequest::new("m", 1, Vec::new());
         let mut events = server.client().messages().stream(&request).await.unwrap().events();

@@ -342,7 +342,7 @@ export interface UpstreamTest {
   duration_ms: number | null;
   /** Number of models on the first page of its list. */
   models: number | null;
-  /** Why the list didn't arrive, or wasn't asked for. */
+  /** Why the list didn't arrive or wasn't requested. */
   problem: string | null;
 }
 

@@ -63,7 +63,7 @@ use self::sound::SoundAccount;
 use self::span_attributes::RequestSpan;
 pub(crate) use self::stored_response_proxy::answer as answer_stored;
 pub(crate) use self::translate_request::DROPPED_HEADER;
-pub(crate) use self::videos::{AcceptedVideo, Remote, RemoteRecord, VideoRequest, submit};
+pub(crate) use self::videos::{AcceptedVideo, MAX_REPORT_MEMORY, Remote, RemoteRecord, VideoRequest, submit};
 use crate::access::refused;
 use crate::app::App;
 use crate::observe::{Origin, current_span};

@@ -228,10 +228,13 @@ impl VideoWork {
     /// Submits the video to the embedded provider or an upstream. Also returns its deadline.
     async fn submit(&self, order: &VideoRequest) -> Result<(Making, Instant, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
-        // The request as a tree, and as it is sent.
+        // The request as a tree, and as it is sent, and the provider's report: without room for that, the provider might charge
+        // for a video that nobody gets.
         let mut share = self.app.share_of(&order.call.caller);
         let weight = gatewright::json_weight(&order.call.body).saturating_add(order.call.body.len());
-        share.hold(weight).map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
+        share
+            .hold(weight.saturating_add(relay::MAX_REPORT_MEMORY))
+            .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
         // Reserved before the work: without space for its file, the video would be useless. The embedded provider knows better
         // how much it needs.
         let room = if order.route.is_embedded() {

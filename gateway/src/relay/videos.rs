@@ -29,6 +29,8 @@ use crate::wire::{ApiError, Call};
 
 /// Maximum size of an upstream's report on a video.
 const MAX_REPORT_BYTES: usize = 1024 * 1024;
+/// Maximum memory of a report while it is read.
+pub(crate) const MAX_REPORT_MEMORY: usize = 3 * MAX_REPORT_BYTES;
 /// Idle timeout within that.
 const REPORT_SILENCE: Duration = Duration::from_secs(30);
 
@@ -282,8 +284,8 @@ async fn report(
     let (_, body) = opened(answer, Protocol::Chat, redactor).await?;
     let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
     let patience = Patience { begin: silence, idle: silence };
-    // Reports are short and don't count against the memory for answers.
-    let mut share = MemoryBudget::new(3 * MAX_REPORT_BYTES).share();
+    // A submission has reserved it, and few polls run at a time.
+    let mut share = MemoryBudget::new(MAX_REPORT_MEMORY).share();
     let reading = document::read(body, MAX_REPORT_BYTES, patience, redactor, &mut share);
     let document = reading.await?;
     form.report_in(&document).map_err(|malformed| AttemptFailure::broken(&malformed.0, redactor))

@@ -11,7 +11,7 @@ use crate::observe::Tally;
 /// Maximum number of videos encoded at once: each occupies a processor. Other tasks stay pending.
 const MAX_ENCODINGS: usize = 2;
 /// Maximum number of concurrent polls of providers.
-const MAX_LOOK_UPS: usize = 16;
+pub(crate) const MAX_LOOK_UPS: usize = 16;
 /// Maximum number of concurrent downloads from providers.
 const MAX_FETCHES: usize = 4;
 /// Estimated time to encode a second of video.

@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
+use crate::relay::MAX_REPORT_MEMORY;
+use crate::tasks::MAX_LOOK_UPS;
 use crate::wire::PIECE;
 
 /// A piece that is not copied.
@@ -381,7 +383,7 @@ const MIB: usize = 1024 * KIB;
 const HANDBOOK: &str = include_str!("../../../../docs/handbook/strangers.md");
 
 /// The maximum memory of a gateway, as the operators' handbook computes it: parts, how they are computed, and bytes.
-fn memory_bound(max_held: usize, max_connections: usize) -> [(&'static str, String, usize); 7] {
+fn memory_bound(max_held: usize, max_connections: usize) -> [(&'static str, String, usize); 8] {
     let buffers = head::MAX_BYTES + wire::LONG_PACKET + outgoing::MAX_COLLECTED + PIECE;
     let window = gatewright_connect::STREAM_WINDOW as usize;
     let repeatable = operations::ALL.iter().filter(|operation| operation.has_body).count();
@@ -392,6 +394,11 @@ fn memory_bound(max_held: usize, max_connections: usize) -> [(&'static str, Stri
         ("buffers of connections", of_each(buffers), buffers * max_connections),
         ("what providers send ahead over HTTP/2", of_each(window), window * max_connections),
         ("answers to requests with `Idempotency-Key`", answers, MAX_ANSWER_BYTES * repeatable),
+        (
+            "polls of videos",
+            format!("{} KiB × {MAX_LOOK_UPS}", MAX_REPORT_MEMORY / KIB),
+            MAX_REPORT_MEMORY * MAX_LOOK_UPS,
+        ),
         ("copies of stored responses", "fixed".to_owned(), 64 * MIB),
         ("what waits for the store while it is away", "fixed".to_owned(), 64 * MIB),
         ("the program itself", "measured".to_owned(), 64 * MIB),

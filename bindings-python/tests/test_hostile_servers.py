@@ -120,23 +120,29 @@ class Hostile:
     def _talk_http2(self, connection: socket.socket, is_hostile: bool) -> None:
         opens = self._case.get("opens", [SETTINGS]) if is_hostile else [SETTINGS]
         self._send(connection, opens, 0)
-        received = connection.makefile("rb")
-        received.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-        with contextlib.ExitStack() as senders:
-            for request in self._requests(received):
-                if not is_hostile:
-                    self._send(connection, HTTP2_ANSWER, request)
-                    continue
-                is_hostile = False
-                if self._case.get("reads", True):
-                    # What the client says meanwhile must not stop it.
-                    sender = threading.Thread(target=self._send_case, args=(connection, request), daemon=True)
-                    sender.start()
-                    # A sender that outlives its socket writes into the next one of the same number.
-                    senders.callback(sender.join)
-                    senders.callback(connection.shutdown, socket.SHUT_RDWR)
-                else:
-                    self._send_case(connection, request)
+        sender = None
+        with connection.makefile("rb") as received:
+            received.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+            try:
+                for request in self._requests(received):
+                    if not is_hostile:
+                        self._send(connection, HTTP2_ANSWER, request)
+                        continue
+                    is_hostile = False
+                    if self._case.get("reads", True):
+                        # What the client says meanwhile must not stop it.
+                        sender = threading.Thread(
+                            target=self._send_case, args=(connection, request), daemon=True
+                        )
+                        sender.start()
+                    else:
+                        self._send_case(connection, request)
+            finally:
+                # A sender that outlives its socket writes into the next one of the same number.
+                if sender is not None:
+                    with contextlib.suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)
+                    sender.join()
 
     def _send_case(self, connection: socket.socket, request: int) -> None:
         with contextlib.suppress(OSError):

@@ -325,7 +325,7 @@ def test_events_with_own_members_are_records_otherwise(serve: Serve) -> None:
     copy = pickle.loads(pickle.dumps(stop))
     assert copy.content_block == stop.content_block == {"type": "text", "text": "one"}
     assert "snapshot='one'" in repr(events[5])
-    assert not hasattr(stop, "message")
+    assert not hasattr(stop, "nonsense")
 
 
 @pytest.mark.parametrize("path", ["chat", "messages"])

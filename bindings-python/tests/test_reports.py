@@ -275,7 +275,7 @@ def protocol_cases() -> Iterator[tuple[str, dict[str, Any], list[dict[str, str]]
         yield case["name"], document, case["violations"]
 
 
-@pytest.mark.parametrize(("name", "document", "violations"), protocol_cases())
+@pytest.mark.parametrize(("name", "document", "violations"), list(protocol_cases()))
 def test_protocol_vectors(name: str, document: dict[str, Any], violations: list[dict[str, str]]) -> None:
     outcome = report.validate(document)
     found = [{"pointer": violation.pointer, "rule": violation.rule} for violation in outcome.violations]

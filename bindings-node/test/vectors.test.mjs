@@ -16,7 +16,7 @@ const require = createRequire(import.meta.url);
 const { operations } = require(join(dirname(require.resolve("gatewright")), "generated/operations.js"));
 
 /** How long the vectors' client lets a stream be silent, in milliseconds. */
-const SILENCE = 300;
+const SILENCE = 600;
 /** Why cases with a reset are skipped on Deno. */
 const RESETS = notOnDeno("its server resets a connection before what was written is sent");
 /** Reads a stream of each operation to its end. */

@@ -250,10 +250,8 @@ class AsyncClient(_Configured, AsyncResources):
     async def _read_and_send(
         self, operation: str, parameters: _Parameters, body: dict[str, Any], options: dict[str, Any]
     ) -> Any:
-        import asyncio
-
-        # The event loop goes on while a slow file is read.
-        read = await asyncio.to_thread(read_files, operation, body)
+        # The event loop continues while a slow file is read.
+        read = await running_loop().run_in_executor(None, read_files, operation, body)
         return await self._send(operation, parameters, read, options)
 
     def _send(

@@ -9,6 +9,8 @@ mod deadline;
 pub(crate) mod fuzzing;
 mod head;
 mod incoming;
+#[cfg(test)]
+mod memory_bound_tests;
 mod outgoing;
 #[cfg(test)]
 mod tests;

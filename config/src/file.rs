@@ -117,8 +117,8 @@ pub(super) struct Limits {
     /// Maximum total size of generated files, each stored for one hour. Default: "256MiB".
     #[schemars(extend("x-flags" = ["--max-file-bytes"], "x-restart" = true))]
     pub(super) max_files: Option<Size>,
-    /// Maximum memory of all requests and answers in progress: what has to be read to its end before it is passed on, and what
-    /// waits to be sent. Default: "512MiB".
+    /// Maximum memory of all requests and answers in progress: those that the gateway reads completely before it passes them on, and
+    /// data that waits to be sent. Default: "512MiB".
     #[schemars(extend("x-flags" = ["--max-held-bytes"], "x-restart" = true))]
     pub(super) max_held: Option<Size>,
     /// Maximum number of responses that a database stores by idempotency key, for each operation, at 8 KiB each on average. In
@@ -154,10 +154,12 @@ pub(super) struct Limits {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Access {
-    /// The key that clients must send. Default: a random one, printed at startup.
+    /// The key that clients must send. Default: that of GATEWRIGHT_API_KEY, or else a random one, which the first start prints and
+    /// saves.
     #[schemars(extend("x-flags" = ["--key-file", "--key"], "x-variable" = "GATEWRIGHT_SERVE_KEY"))]
     pub(super) key: Option<Secret>,
-    /// The key for the operations under /admin. Default: none, which disables these operations.
+    /// The key for the operations under /admin. Default: none, which disables these operations; without a file and keys, a random
+    /// one, which the first start prints and saves.
     #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_ADMIN_KEY"))]
     pub(super) admin_key: Option<Secret>,
 }
@@ -166,12 +168,12 @@ pub(super) struct Access {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Store {
-    /// Folder of the database and of generated files, relative to the folder of this file; true: `gatewright` in the user's data
+    /// Folder of the database and of generated files, relative to the folder of the configuration file; true: `gatewright` in the user's data
     /// folder, which is ~/.local/share unless XDG_DATA_HOME is set. Default: none, all data is in memory.
     #[schemars(extend("x-flags" = ["--data"], "x-restart" = true))]
     pub(super) data: Option<DataFolder>,
-    /// Postgres database to use instead, which several gateways can share, such as "postgres://user:password@host:5432/database".
-    /// Default: none.
+    /// Address of a Postgres database, used instead of the one in the data folder; several gateways can share it. Example:
+    /// "postgres://user:password@host:5432/database". Default: none.
     #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_STORE_URL", "x-restart" = true))]
     pub(super) url: Option<Secret>,
     /// Secret for hashing keys: 32 random bytes in base64, the same for all gateways that share a database. Default: a file in
@@ -193,10 +195,10 @@ pub(super) struct Store {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
-    /// Its address, such as "redis://user:password@host:6379/0", or "rediss://…" with TLS.
+    /// Address of the Redis or Valkey server, such as "redis://user:password@host:6379/0", or "rediss://…" with TLS.
     #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_COUNTERS_URL"))]
     pub(super) url: Secret,
-    /// How long a request waits for it; after that, each gateway enforces the limits alone until the server responds again.
+    /// How long a request waits for the server; after that, each gateway enforces the limits alone until the server responds again.
     /// Default: "50ms".
     pub(super) timeout: Option<Time>,
     /// How long the concurrent requests of a gateway that died still count. Default: "30s".
@@ -306,7 +308,7 @@ pub(super) struct Videos {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Prices {
-    /// File with prices and limits of models, relative to the folder of this file; `gatewright prices import` creates one. It is
+    /// File with prices and limits of models, relative to the folder of the configuration file; `gatewright prices import` creates one. It is
     /// reloaded when it changes. Default: none; only targets state prices.
     pub(super) file: Option<PathBuf>,
     /// Currency of all prices, such as "EUR", for display: nothing is converted. Default: none, amounts have no unit.

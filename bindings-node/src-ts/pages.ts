@@ -26,10 +26,10 @@ export function paged<P extends object, E, M>(paging: Paging<P, E, M>): ApiPromi
     const cycle = new CycleDetector();
     let page = this;
     for (;;) {
-      const end = paging.end(page);
+      const end = paging.goesOn(page) ? paging.end(page) : null;
       if (end != null && cycle.closesAt(end)) throw repeated(page, end, paging);
       yield* paging.elements(page);
-      if (!paging.goesOn(page) || end == null) return;
+      if (end == null) return;
       page = await paging.fetch(paging.after(end));
     }
   };

@@ -1,4 +1,4 @@
-/** A stream that is opened and read at once, whose events tell the answer so far, in a loop or to listeners. */
+/** A stream that is opened and read at once; its events, with the answer so far, go to a loop or to listeners. */
 
 import { setImmediate } from "node:timers";
 
@@ -11,7 +11,7 @@ import type { Stream } from "./stream";
 const afterThisTurn = setImmediate;
 
 /**
- * What the listeners of every reader are called with, beside those of its events.
+ * Listeners that every reader has, in addition to those of its events.
  *
  * @example
  * ```js
@@ -25,9 +25,9 @@ const afterThisTurn = setImmediate;
 export type ReaderListeners = {
   /** The response has begun. */
   connect: () => void;
-  /** The call or its stream failed. Without a listener, a loop or a promise that gets it, the error is unhandled. */
+  /** The call or its stream failed. If no listener, loop or promise receives it, it is an unhandled rejection. */
   error: (error: Error) => void;
-  /** The call was cancelled, or the stream closed before its end: as `error`. */
+  /** The call was cancelled, or the stream closed before its end. Unhandled like `error`. */
   abort: (error: CancelledError) => void;
   /** Nothing follows, however it ended. */
   end: () => void;
@@ -88,6 +88,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
   #reading: "loop" | "listeners" | undefined;
   #isScheduled = false;
   #isClosed = false;
+  #hasEnded = false;
   /** Whether a promise reports the errors of the stream. */
   #isAwaited = false;
   readonly #end: Promise<void>;
@@ -139,7 +140,8 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
     try {
       const stream = await this.opened;
       if (isDue) this.#listeners.emit("connect", () => []);
-      for await (const item of stream) {
+      // A stream that was closed before it began has no events; reading it would be a mistake of the caller.
+      for await (const item of this.#isClosed && isDue ? [] : stream) {
         const events: E[] = [];
         const taken = this.take(item as ItemOf<S>, events);
         const failure = taken instanceof Promise ? await taken : taken;
@@ -175,19 +177,29 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
   /** Calls the listeners to the whole answer. Errors: those of the answer; `CancelledError` if the stream was closed. */
   async #complete(): Promise<void> {
     if (this.#isClosed || !this.#listeners.isEmpty) (await this.whole(await this.opened))();
-    this.#listeners.emit("end", () => []);
+    this.#emitEnd();
     this.#settle();
   }
 
+  /** Once, even if a listener throws. */
+  #emitEnd(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#listeners.emit("end", () => []);
+  }
+
   #fail(error: Error): void {
+    let isHeard = false;
     try {
-      const name = error instanceof CancelledError ? "abort" : "error";
-      const isHeard = this.#listeners.emit(name, () => [error]);
-      this.#listeners.emit("end", () => []);
-      // As by a promise that nobody awaits: an error must not be lost.
-      if (!isHeard && !this.#isAwaited && this.#reading === "listeners") void Promise.reject(error);
+      isHeard = this.#listeners.emit(error instanceof CancelledError ? "abort" : "error", () => [error]);
     } finally {
-      this.#settle(error);
+      try {
+        this.#emitEnd();
+      } finally {
+        // As by a promise that nobody awaits: an error must not be lost.
+        if (!isHeard && !this.#isAwaited && this.#reading === "listeners") void Promise.reject(error);
+        this.#settle(error);
+      }
     }
   }
 

@@ -231,7 +231,7 @@ def served(events: list[Any]) -> Callable[[Connection], None]:
     def answer(connection: Connection) -> None:
         connection.stream_head()
         for event in events:
-            connection.send(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            connection.send(f"event: {event.get('type', 'message')}\ndata: {json.dumps(event)}\n\n".encode())
 
     return answer
 
@@ -307,6 +307,33 @@ def test_the_message_so_far_grows_with_its_events(serve: Serve) -> None:
             list(stream)
         with pytest.raises(gatewright.ConfigurationError, match="read to its end"):
             list(stream.text_stream)
+
+
+@pytest.mark.parametrize(
+    ("path", "event"),
+    [
+        ("chat", {"id": "c", "choices": [{"index": {}, "delta": {"content": "a"}}]}),
+        (
+            "messages",
+            {"type": "content_block_start", "index": [1], "content_block": {"type": "text", "text": ""}},
+        ),
+        ("messages", {"type": "content_block_start", "index": 0, "content_block": "abc"}),
+    ],
+)
+def test_members_of_an_unexpected_type_are_an_error_of_the_stream(
+    serve: Serve, path: str, event: dict[str, Any]
+) -> None:
+    start = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
+    before = [{"type": "message_start", "message": start}] if path == "messages" else []
+    arguments: Any = {"model": "m", "messages": QUESTION}
+    with Client(serve(served([*before, event])), "key", max_retries=0) as client:
+        manager: Any = (
+            client.messages.stream(max_tokens=1, **arguments)
+            if path == "messages"
+            else client.chat.completions.stream(**arguments)
+        )
+        with manager as stream, pytest.raises(gatewright.APIError):
+            list(stream)
 
 
 def test_events_with_own_members_are_records_otherwise(serve: Serve) -> None:

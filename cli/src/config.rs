@@ -73,7 +73,7 @@ struct Init {
     /// Provider to put into the file; with =URL if it is at an address of your own; repeatable; see gatewright providers
     #[arg(long, value_name = "NAME[=URL]", value_parser = ProviderParser, hide_possible_values = true)]
     provider: Vec<ProviderChoice>,
-    /// Write only those models of --provider that this program knows, without asking the provider for its list
+    /// Write only those models of --provider that this program knows, without requesting the provider's list
     #[arg(long, requires = "provider")]
     known_models: bool,
     /// Replace the file if it exists

@@ -66,7 +66,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "NAME[=URL]", conflicts_with = "config")]
     #[arg(value_parser = ProviderParser, hide_possible_values = true)]
     provider: Vec<ProviderChoice>,
-    /// Serve only those models of --provider that this program knows, without asking the provider for its list
+    /// Serve only those models of --provider that this program knows, without requesting the provider's list
     #[arg(long, requires = "provider")]
     known_models: bool,
     /// Address to listen on; port 0 picks a free port; repeatable [default: 127.0.0.1:8080]

@@ -24,7 +24,7 @@ const IMAGE_PARTS: [&str; 2] = ["dall-e", "stable-diffusion"];
 const VIDEO_WORDS: [&str; 5] = ["cogvideox", "seedance", "sora", "veo", "video"];
 
 /// What a list may say about what a model makes, in the forms of several providers. Each member may have any type.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Description<'a> {
     /// Another gateway like this one: a kind of model.
     #[serde(borrow, default)]

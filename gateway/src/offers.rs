@@ -262,7 +262,8 @@ impl ListedModel {
             let name = name.and_then(text)?;
             name.strip_prefix("models/").unwrap_or(&name).to_owned()
         };
-        let description: Description<'_> = serde_json::from_str(entry.get()).ok()?;
+        // A description that can't be read hides no model.
+        let description = serde_json::from_str(entry.get()).unwrap_or_default();
         let kind = kind_of(&name, &description);
         Some(Self { name, kind })
     }

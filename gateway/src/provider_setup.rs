@@ -287,7 +287,7 @@ async fn models_of(choice: &ProviderChoice, source: ModelSource) -> Result<Offer
         1 => "only the model that this program knows is configured".to_owned(),
         count => format!("only the {count} models that this program knows are configured"),
     };
-    // Without an address, there is nothing to ask, and the address is reported as missing.
+    // Without an address, there is no server to query, and the address is reported as missing.
     let Some(url) = choice.url().filter(|_| source != ModelSource::Known && preset.lists_models) else {
         return Ok(Offered { models: known, note: None });
     };
@@ -301,9 +301,15 @@ async fn models_of(choice: &ProviderChoice, source: ModelSource) -> Result<Offer
     match list_of(preset, url, timeout).await {
         Ok(listed) => {
             let lists_none = listed.iter().all(|model| model.kind.is_none());
+            let count = listed.len();
             let Offered { models, note } = united(preset, known, listed);
             if models.is_empty() {
-                return Err(format!("the server at {url} lists no models: load one there first"));
+                return Err(match count {
+                    0 => format!("the server at {url} lists no models: load one there first"),
+                    _ => format!(
+                        "the server at {url} lists {count} models, none of which the gateway can serve"
+                    ),
+                });
             }
             let none = || format!("the server at {url} lists no models that the gateway serves; {rest}");
             Ok(Offered { models, note: note.or_else(|| lists_none.then(none)) })
@@ -326,8 +332,8 @@ async fn list_of(preset: &Preset, url: &str, timeout: Duration) -> Result<Vec<Li
     listed(upstream, timeout).await.map_err(|why| format!("no list of models from {url}: {why}"))
 }
 
-/// The models that the program knows, with their kinds, and the others that the provider lists. Those that the provider doesn't
-/// list, too, come last: they may no longer exist, and the first model of a kind is used as an example.
+/// The models that the program knows, with their kinds, and the others that the provider lists. Known models that the provider
+/// doesn't list come last: they may no longer exist, and the first model of a kind is used as an example.
 fn united(preset: &Preset, known: Vec<ProviderModel>, listed: Vec<ListedModel>) -> Offered {
     let prefix = preset.listed_prefix.as_deref().unwrap_or_default();
     let mut seen = HashSet::new();

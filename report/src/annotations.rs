@@ -66,7 +66,7 @@ impl Validator {
     /// assert_eq!(Validator::default().annotations(report.as_bytes()).unwrap(), "");
     /// ```
     pub fn annotations(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
-        if ProtocolReport::recognizes(document) {
+        if self.is_additional(document) {
             return Ok(self.read_protocols(document)?.to_annotations());
         }
         Ok(annotations(&self.read(document)?))

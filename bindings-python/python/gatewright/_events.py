@@ -29,10 +29,16 @@ class Event:
     """An event of a stream. Its members are named as in the official clients."""
 
     def __repr__(self) -> str:
-        # What is computed when it is read is shown, too.
+        # Computed members are shown, too.
         computed = [name for name, value in vars(type(self)).items() if isinstance(value, property)]
         names = [name for name in (*vars(self), *computed) if not name.startswith("_")]
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+def _malformed(error: Exception) -> Exception:
+    from gatewright.generated.errors import DecodeError
+
+    return DecodeError(f"an event of the stream has a member of an unexpected type: {error}")
 
 
 class _Reader:
@@ -75,7 +81,7 @@ class _Reader:
             if self._unfit is not None:
                 # The error of the whole answer says what is wrong with it.
                 yield from self._final()
-                raise self._unfit
+                raise _malformed(self._unfit) from self._unfit
             if self._is_over:
                 return None
             event = yield self._of_stream()
@@ -85,6 +91,8 @@ class _Reader:
                 self._make(event, made)
             except ValueError as unfit:
                 self._unfit = unfit
+            except (AttributeError, LookupError, TypeError) as error:
+                raise _malformed(error) from error
             self._ready = made[::-1]
         return self._ready.pop()
 

@@ -38,13 +38,13 @@ class _Page(View):
         return self._record.__reduce__()  # type: ignore[return-value]
 
     def _end(self) -> str | None:
-        """Where the next page begins: its token, or the last item of this one."""
-        return self.get("nextPageToken") or self.get("last_id")
+        """Where the next page begins: its token, or the last item of this one. None on the last page."""
+        return self.get("nextPageToken") or (self.get("last_id") if self.get("has_more") else None)
 
     def _next(self) -> Any:
         """A function that fetches the next page; None after the last."""
         end = self._end()
-        if self._fetch is None or end is None or not (self.get("nextPageToken") or self.get("has_more")):
+        if self._fetch is None or end is None:
             return None
         return self._fetch(end)
 

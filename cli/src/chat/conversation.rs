@@ -173,7 +173,7 @@ impl Conversation {
                 self.note("stopped")?;
             }
         }
-        if received.is_empty() {
+        if received.trim().is_empty() {
             // There was no answer: the prompt may be sent again.
             self.turns.pop();
         } else {

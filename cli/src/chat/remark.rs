@@ -1,9 +1,12 @@
-//! What people should know about an answer that its text doesn't show.
+//! Remarks about an answer: why it is incomplete or has no text.
 
+use gatewright::visible::visible;
 use gatewright_protocol::conversation::{Answer, FinishReason, PartKind};
 
 /// Maximum number of tool calls that are named.
 const MAX_NAMED_CALLS: usize = 10;
+/// Maximum number of characters of a tool's name: the provider may send any text.
+const MAX_NAME_CHARS: usize = 64;
 
 /// Why an answer is incomplete or has no text; `None` if there is nothing to say. answer: `None` if it can't be read. has_text:
 /// whether text was printed.
@@ -27,7 +30,8 @@ pub(super) fn remark(answer: Option<&Answer>, has_text: bool) -> Option<String> 
     });
     let calls: Vec<&str> = calls.collect();
     if !calls.is_empty() {
-        let named = calls[..calls.len().min(MAX_NAMED_CALLS)].join(", ");
+        let shown = |name: &&str| visible(&name.chars().take(MAX_NAME_CHARS).collect::<String>()).to_string();
+        let named = calls.iter().take(MAX_NAMED_CALLS).map(shown).collect::<Vec<_>>().join(", ");
         let more = match calls.len().saturating_sub(MAX_NAMED_CALLS) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -45,7 +49,8 @@ pub(super) fn remark(answer: Option<&Answer>, has_text: bool) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use gatewright_protocol::conversation::Protocol;
+    use gatewright::visible::visible;
+use gatewright_protocol::conversation::Protocol;
     use serde_json::{Value, json};
 
     use super::*;
@@ -102,6 +107,15 @@ mod tests {
             assert_eq!(remark(Some(&answer(message, end)), has_text).as_deref(), Some(expected), "{end}");
         }
         assert_eq!(remark(None, false).as_deref(), Some("the answer has no text"));
+    }
+
+    #[test]
+    fn name_of_a_tool_cannot_forge_a_line_and_is_cut() {
+        let calls = [call("a\ngatewright: done\u{1b}[31m"), call(&"n".repeat(900))];
+        let hostile =
+            answer(&json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls");
+        let remark = remark(Some(&hostile), false).expect("a remark");
+        assert!(!remark.contains(['\n', '\u{1b}']) && remark.len() < 300, "{remark}");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use walkdir::WalkDir;
 
 use crate::exit::{Failure, print_message};
 use crate::places::is_stdin;
-use crate::terminal::colour;
 
 /// A document and its name.
 pub(super) struct Input {
@@ -60,7 +59,7 @@ pub(crate) fn report(file: &Path, validator: &Validator) -> Result<Report, Failu
     report_of(file, &document(file, validator)?, validator)
 }
 
-/// The report in a document. Errors: it is invalid, or has additional checks instead.
+/// The report in a document. Errors: it is invalid, or contains additional checks.
 pub(super) fn report_of(file: &Path, document: &[u8], validator: &Validator) -> Result<Report, Failure> {
     if ProtocolReport::recognizes(document) {
         let name = file.to_string_lossy();
@@ -72,7 +71,7 @@ pub(super) fn report_of(file: &Path, document: &[u8], validator: &Validator) -> 
     validator.read(document).map_err(|outcome| refused(file, document, &outcome))
 }
 
-/// The additional checks in a document, which a report's document is not.
+/// Reads a document of additional checks. Errors: it is invalid.
 pub(super) fn protocols_of(
     file: &Path,
     document: &[u8],
@@ -85,8 +84,10 @@ pub(super) fn protocols_of(
 pub(super) fn refused(file: &Path, document: &[u8], outcome: &Outcome) -> Failure {
     let name = file.to_string_lossy();
     let name = title(&name);
-    let findings = outcome.to_text(name, document, colour(&io::stderr()));
-    Failure::Usage(format!("{name} is not a valid report\n{}", findings.trim_end()))
+    let kind = if ProtocolReport::recognizes(document) { "document of additional checks" } else { "report" };
+    // Without colors: `fmt --check --json` prints the message, too.
+    let findings = outcome.to_text(name, document, false);
+    Failure::Usage(format!("{name} is not a valid {kind}\n{}", findings.trim_end()))
 }
 
 /// How `inputs` reads files.

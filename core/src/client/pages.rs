@@ -15,7 +15,7 @@ use crate::api::types::{
 use crate::transport::response::Response;
 use crate::wire::error::{Error, ErrorKind};
 
-/// How often in a row a page is fetched again. Then the stream ends, so that a reader that ignores errors does.
+/// Maximum number of failed fetches in a row. Then the stream ends, so that a reader that ignores errors stops.
 const MAX_FAILED_FETCHES: usize = 16;
 
 impl ResponsesInputItems<'_> {
@@ -138,7 +138,7 @@ struct Pages<P: Page, F> {
     fetch: F,
     /// Where the next page begins.
     cursor: Option<String>,
-    /// What is left of the page that was fetched last.
+    /// Unread items of the current page.
     items: vec::IntoIter<P::Item>,
     cycle: CycleDetector,
     is_last: bool,
@@ -171,6 +171,8 @@ impl<P: Page, F: Fn(Option<String>) -> PageFuture<P>> Pages<P, F> {
         if let Some(cursor) = &cursor
             && self.cycle.closes_at(cursor)
         {
+            // No later read can lead anywhere else.
+            self.is_last = true;
             let error =
                 Error::new(ErrorKind::Decode, "the list leads back to an earlier page").quoting(cursor);
             return Err(page.describe(error, self.operation));

@@ -232,8 +232,9 @@ impl VideoWork {
         // for a video that nobody gets.
         let mut share = self.app.share_of(&order.call.caller);
         let weight = gatewright::json_weight(&order.call.body).saturating_add(order.call.body.len());
+        let report = if order.route.is_embedded() { 0 } else { relay::MAX_REPORT_MEMORY };
         share
-            .hold(weight.saturating_add(relay::MAX_REPORT_MEMORY))
+            .hold(weight.saturating_add(report))
             .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
         // Reserved before the work: without space for its file, the video would be useless. The embedded provider knows better
         // how much it needs.

@@ -32,7 +32,9 @@ impl Origin {
 
     /// For a request whose model doesn't exist. `name`: as the client wrote it.
     pub(crate) fn unknown(name: &str) -> Self {
-        Self::sought(name.chars().take(MAX_MODEL_CHARS).collect::<String>().into())
+        // It reaches logs and span names.
+        let shown = name.chars().filter(|character| !character.is_control());
+        Self::sought(shown.take(MAX_MODEL_CHARS).collect::<String>().into())
     }
 
     /// For a failed request. `upstream`: the one that failed.

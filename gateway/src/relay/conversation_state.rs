@@ -99,7 +99,7 @@ pub(super) fn whole(storage: &Storage, call: &Call, request: &Value) -> Result<F
         let (sources, sent): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         whole["input"] = sent.into();
         whole["previous_response_id"] = Value::Null;
-        origin = Some(ItemSources { sources, is_text: request["input"].is_string() });
+        origin = Some(ItemSources::new(sources, &request["input"]));
     }
     let recorder = is_stored.then(|| ResponseRecorder::new(storage, call, Some(items)));
     Ok(FullConversation { request: whole, recorder, origin, compacts })
@@ -268,6 +268,11 @@ impl FullConversation {
 }
 
 impl ItemSources {
+    /// `sources`: of each item of the whole conversation. `input`: as the client wrote it.
+    pub(super) fn new(sources: Vec<Option<usize>>, input: &Value) -> Self {
+        Self { sources, is_text: input.is_string() }
+    }
+
     /// The places as the client wrote them, without those of items that it didn't send in this request.
     pub(super) fn sent(&self, places: Vec<JsonPointer>) -> Vec<JsonPointer> {
         places.into_iter().filter_map(|place| self.sent_at(place)).collect()

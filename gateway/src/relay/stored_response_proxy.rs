@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 enum ProxyFailure {
     /// It has no such response, or doesn't store any.
     Unknown,
-    Fault(ApiError),
+    Failed(ApiError),
 }
 
 /// Handles an operation on a stored response. Errors: there is none with this id; its upstream is unavailable.
@@ -59,14 +59,14 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
             stored_responses::delete(&app.storage, &call).await
         }
         // Not deleted here while a copy may remain there.
-        (StoredAction::Delete, Err(ProxyFailure::Fault(error))) => Err(error),
+        (StoredAction::Delete, Err(ProxyFailure::Failed(error))) => Err(error),
         (_, Ok(response)) => Ok(response),
         (_, Err(refused)) if has_copy => {
             let copy = own(app, call, action).await;
-            copy.map_err(|error| if let ProxyFailure::Fault(failure) = refused { failure } else { error })
+            copy.map_err(|error| if let ProxyFailure::Failed(failure) = refused { failure } else { error })
         }
         (_, Err(ProxyFailure::Unknown)) => Err(stored_responses::not_found()),
-        (_, Err(ProxyFailure::Fault(error))) => Err(error),
+        (_, Err(ProxyFailure::Failed(error))) => Err(error),
     }
 }
 
@@ -96,14 +96,14 @@ async fn ask(
     let provider = app.live.routes.load().provider(&holder.upstream).map(Arc::clone);
     let Some(provider) = provider else {
         let message = "the provider that stores this response is no longer configured";
-        return Err(ProxyFailure::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
+        return Err(ProxyFailure::Failed(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
     };
     let endpoint = &provider.endpoint;
     let mut share = app.share_of(&call.caller);
     let reading = read(endpoint, call, action, holder, &mut share);
     let document = if has_copy && action != StoredAction::Delete {
         let silent =
-            || ProxyFailure::Fault(AttemptFailure::silent(PATIENCE, &endpoint.redactor).into_error());
+            || ProxyFailure::Failed(AttemptFailure::silent(PATIENCE, &endpoint.redactor).into_error());
         tokio::time::timeout(PATIENCE, reading).await.map_err(|_| silent())??
     } else {
         reading.await?
@@ -128,7 +128,7 @@ async fn read(
     holder: &StoringUpstream,
     share: &mut Reservation,
 ) -> Result<Option<Bytes>, ProxyFailure> {
-    let client_error = |failure: AttemptFailure| ProxyFailure::Fault(failure.into_error());
+    let client_error = |failure: AttemptFailure| ProxyFailure::Failed(failure.into_error());
     let about = StoredResponseRequest {
         action,
         response: call.path("response_id"),

@@ -89,7 +89,8 @@ impl Ledger {
             let mut fresh = self.lock();
             (self.enter(&mut fresh.rows, place, totals, MAX_ROWS), fresh.mark)
         };
-        if let Some(journal) = self.journal.as_ref().filter(|_| is_entered) {
+        // A client could fill the journal with requests that fail: those alone are in its next sums.
+        if let Some(journal) = self.journal.as_ref().filter(|_| is_entered && totals.requests > 0) {
             journal.add(mark, place, totals);
         }
     }

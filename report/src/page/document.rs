@@ -1,8 +1,7 @@
-//! The page of a document, whichever it is.
+//! The page of a report or of additional checks.
 
 use super::report::{html, html_with_protocols};
 use crate::evidence::EvidenceFile;
-use crate::protocols::ProtocolReport;
 use crate::validate::{Outcome, Validator};
 
 impl Validator {
@@ -26,7 +25,7 @@ impl Validator {
         evidence: &[EvidenceFile],
         protocols: Option<&[u8]>,
     ) -> Result<String, Box<Outcome>> {
-        if ProtocolReport::recognizes(document) {
+        if self.is_additional(document) {
             return Ok(self.read_protocols(document)?.to_html());
         }
         let report = self.read(document)?;

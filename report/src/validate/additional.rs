@@ -47,7 +47,7 @@ impl Validator {
     }
 
     /// Whether a document is one of additional checks, and not a report.
-    pub(super) fn is_additional(&self, document: &[u8]) -> bool {
+    pub(crate) fn is_additional(&self, document: &[u8]) -> bool {
         document.len() <= self.max_bytes && ProtocolReport::recognizes(document)
     }
 

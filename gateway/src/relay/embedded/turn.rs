@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::models;
 use crate::relay::RequestContext;
 use crate::relay::compaction::{self, CompactionTrigger, compacted};
-use crate::relay::conversation_state::expanded;
+use crate::relay::conversation_state::{ItemSources, expanded};
 use crate::relay::failure::AttemptFailure;
 use crate::relay::translate_request::{
     DROPPED_HEADER, RequestTranslation, is_strict, reported, response_context,
@@ -77,7 +77,7 @@ impl EmbeddedRequest {
             return self.respond(body, budget, ignored);
         }
         let conversation = self.read(body)?;
-        *ignored = self.ignored(&conversation, 0)?;
+        *ignored = self.ignored(&conversation, None)?;
         self.context.has_functions = has_functions(&conversation);
         let answer = gatewright_simulator::answer(conversation, budget)?;
         Ok(self.write(EmbeddedAnswer::Turn(answer)))
@@ -92,13 +92,18 @@ impl EmbeddedRequest {
         RequestTranslation::read(&self.call, self.protocol, request, model, stream)
     }
 
-    /// The places of members that the simulator ignores, as a header lists them. `earlier`: number of items that come from an
-    /// earlier response. Errors: the client wants nothing dropped.
-    fn ignored(&self, conversation: &Conversation, earlier: usize) -> Result<Option<HeaderValue>, ApiError> {
-        let places = conversation.extra.iter().map(|given| given.at.clone());
-        // The places of items would be those in the whole conversation.
-        let sent = places.filter(|place| earlier == 0 || !place.starts_with("/input/"));
-        reported(&sent.collect::<Vec<_>>(), self.strict)
+    /// The places of members that the simulator ignores, as a header lists them. `origin`: where the items of the conversation come
+    /// from, if not all are the client's. Errors: the client wants nothing dropped.
+    fn ignored(
+        &self,
+        conversation: &Conversation,
+        origin: Option<&ItemSources>,
+    ) -> Result<Option<HeaderValue>, ApiError> {
+        let mut places: Vec<_> = conversation.extra.iter().map(|given| given.at.clone()).collect();
+        if let Some(origin) = origin {
+            places = origin.sent(places);
+        }
+        reported(&places, self.strict)
     }
 
     fn count_tokens(&self, mut body: Value, budget: &Budget) -> Result<Response, ApiError> {
@@ -143,15 +148,17 @@ impl EmbeddedRequest {
                 return Err(ApiError::violations(unmatched));
             }
         }
-        body["input"].take();
+        let input = body["input"].take();
         let mut whole = body.clone();
-        // Its items are there.
+        let (sources, sent): (Vec<_>, Vec<_>) = expanded(&items, earlier).into_iter().unzip();
+        let origin = ItemSources::new(sources, &input);
+        // The items of the previous response are already in the input.
         whole["previous_response_id"] = Value::Null;
-        whole["input"] = expanded(&items, earlier).into_iter().map(|(_, item)| item).collect();
+        whole["input"] = sent.into();
         let is_stored = body["store"] != false && compacts != Some(CompactionTrigger::Operation);
         self.context.request = body;
         let conversation = self.read(whole)?;
-        *ignored = self.ignored(&conversation, earlier)?;
+        *ignored = self.ignored(&conversation, Some(&origin))?;
         let answer = match compacts {
             None => {
                 let answer = gatewright_simulator::answer(conversation, budget)?;

@@ -39,7 +39,7 @@ const PLACES: readonly { place: string; owner: Class; lacking?: Names; elsewhere
     },
     elsewhere: {
       beta:
-        "what Gatewright has of it is on the client itself: client.beta.chat.completions.parse is " +
+        "Gatewright has its operations on the client itself: client.beta.chat.completions.parse is " +
         "client.chat.completions.parse, client.beta.messages is client.messages",
     },
   },

@@ -31,7 +31,7 @@ const PAGES: [(&str, Reader); 3] = [
 ];
 
 /// The text before a public name in the marks of its part.
-const PREFIX: &str = "surface of ";
+const PREFIX: &str = "reference of ";
 
 /// The text of source files: of generated ones as they will be written, of all others as they are on disk.
 pub(super) struct SourceFiles<'a> {

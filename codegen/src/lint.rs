@@ -5,6 +5,7 @@
 mod answers;
 mod attributes;
 mod bounds;
+mod cycles;
 mod errors;
 mod form_bodies;
 mod nulls;
@@ -92,6 +93,10 @@ impl Lint<'_> {
     }
 
     fn document(&mut self) {
+        if !cycles::lint_cycles(self.document, &mut self.problems) {
+            // The other rules follow parts of schemas to their end.
+            return;
+        }
         let root = &self.document.root;
         self.keys(root, "", "the document", DOCUMENT);
         if !text(root, "openapi").starts_with("3.1.") {

@@ -1,9 +1,9 @@
 //! The generator, as `cargo xtask codegen` runs it: from `spec/` to every generated file, in phases.
 //!
 //! load → lint → build (the model) → lint the model → lower (the documents that follow from the specification, what
-//! progenitor can take among them) → emit → write or check. Each phase is a module and a pure function, but for the first
-//! and the last, which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
-//! have beside the operations is in no specification: `client_docs` reads it from their sources, once all else is generated.
+//! progenitor can take among them) → emit → client docs → write or check. Each phase is a module. Load, client docs and write use the
+//! disk; the others are pure functions. Emitters take the model and the lowered documents, never those of `spec/`. Specifications don't
+//! describe the names that clients have in addition to the operations: `client_docs` reads them from the sources of the clients.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command-line program reports to its user")]
 

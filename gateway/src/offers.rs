@@ -15,7 +15,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::model_kinds::{Description, kind_of};
+use crate::model_kinds::kind_of;
 use crate::upstream::{Endpoint, PageStart};
 
 /// Timeout for an upstream's list.

@@ -14,11 +14,8 @@ use crate::model::{CheckId, Report, Status};
 use crate::read;
 use crate::rules::{RULES, Rule, RuleKind};
 use crate::tree::Node;
-use crate::validate::{Outcome, Validator};
+use crate::validate::{MAX_BYTES_LIMIT, Outcome, Validator};
 use gatewright_safe::visible::visible;
-
-/// Maximum size of a document in which places are looked up: offsets are stored in 32 bits.
-const MAX_BYTES: usize = u32::MAX as usize;
 
 /// Characters to escape in the path of a URI; `/` separates, and `:` could be mistaken for the end of a scheme.
 const PATH: &AsciiSet = &CONTROLS
@@ -157,7 +154,7 @@ fn log_of_checks(report: &Report, document: &[u8], path: &str) -> String {
 
 /// The line of each check in the document of a report.
 fn check_lines(document: &[u8]) -> Vec<usize> {
-    let Ok(root) = read::read(document, MAX_BYTES, Findings::new(1)) else { return Vec::new() };
+    let Ok(root) = read::read(document, MAX_BYTES_LIMIT, Findings::new(1)) else { return Vec::new() };
     let checks = root.get("checks").map(Node::items).unwrap_or_default();
     lines(document, checks.iter().map(Node::start))
 }

@@ -36,7 +36,7 @@ use crate::{advise, canonical, explain, fast_path, read, typed};
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// Upper limit of [`ValidatorBuilder::max_bytes`]: offsets are stored in 32 bits.
-const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
+pub(crate) const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
 
 /// Maximum length of a canonical form, as a multiple of the largest document. For a report, it is less than three times
 /// as long as the report; but each line is indented, and a document that is not a report may nest 128 levels deep.

@@ -123,6 +123,10 @@ def main(package: Path, out: Path) -> None:
     assert pod["containers"][0]["image"].endswith(":1.2.3")
     assert pod["volumes"][-1]["persistentVolumeClaim"] == {"claimName": "gatewright"}
 
+    refused = run("template", "gatewright", ".", "--set", "configuration=[server]")
+    assert refused.returncode != 0
+    assert "health_listen" in refused.stderr, refused.stderr
+
     refused = run("template", "gatewright", ".", "--set", "persistence.enabled=true")
     assert refused.returncode != 0
     assert "set replicas to 1" in refused.stderr, refused.stderr

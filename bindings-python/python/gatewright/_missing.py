@@ -48,7 +48,7 @@ MISSING: dict[str, dict[str, str]] = {
 ELSEWHERE: dict[str, dict[str, str]] = {
     "client": {
         "aio": "here it is gatewright.AsyncClient",
-        "beta": "what Gatewright has of it is on the client itself: client.beta.chat.completions.parse is "
+        "beta": "Gatewright has its operations on the client itself: client.beta.chat.completions.parse is "
         "client.chat.completions.parse, client.beta.messages is client.messages",
     },
     "client.models": {

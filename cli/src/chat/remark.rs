@@ -50,7 +50,7 @@ pub(super) fn remark(answer: Option<&Answer>, has_text: bool) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use gatewright::visible::visible;
-use gatewright_protocol::conversation::Protocol;
+    use gatewright_protocol::conversation::Protocol;
     use serde_json::{Value, json};
 
     use super::*;

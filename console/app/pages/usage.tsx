@@ -70,8 +70,8 @@ export function Usage() {
         }
       >
         Days are in UTC. Cost is computed from the configured prices and excludes unpriced requests. Requests
-        are those that an upstream answered; failed ones include those that were rejected. Latency is that of
-        complete answers.
+        counts those that an upstream answered; Failed also counts those that the gateway rejected. Latency is
+        that of complete answers.
       </Head>
       <div class="filters">
         <Choice

@@ -66,7 +66,9 @@ pub struct MessageEvents {
     stream: EventStream<MessageStreamEvent>,
     event: Option<MessageStreamEvent>,
     /// By the index of their block.
-    blocks: HashMap<Option<i64>, GrowingText>,
+    blocks: HashMap<i64, GrowingText>,
+    /// The index of the block that began last. Some servers omit indexes.
+    last: i64,
 }
 
 impl EventStream<MessageStreamEvent> {
@@ -82,7 +84,7 @@ impl EventStream<MessageStreamEvent> {
     /// # }
     /// ```
     pub fn events(self) -> MessageEvents {
-        MessageEvents { stream: self, event: None, blocks: HashMap::new() }
+        MessageEvents { stream: self, event: None, blocks: HashMap::new(), last: -1 }
     }
 }
 
@@ -101,12 +103,17 @@ impl MessageEvents {
         let Some(event) = self.stream.try_next().await? else { return Ok(None) };
         let event: &MessageStreamEvent = self.event.insert(event);
         if event.type_ == "content_block_start" {
-            self.blocks.remove(&event.index);
+            self.last = event.index.unwrap_or(self.last.saturating_add(1));
+            self.blocks.remove(&self.last);
+            if let Some(begun) = begun_text(event) {
+                self.blocks.entry(self.last).or_insert_with(|| GrowingText::new(false)).push(begun);
+            }
         }
         let Some((piece, is_input)) = piece_of(event) else {
             return Ok(Some(MessageEvent { event, snapshot: None, input: None }));
         };
-        let text = self.blocks.entry(event.index).or_insert_with(|| GrowingText::new(is_input));
+        let index = event.index.unwrap_or(self.last);
+        let text = self.blocks.entry(index).or_insert_with(|| GrowingText::new(is_input));
         text.push(piece);
         Ok(Some(MessageEvent { event, snapshot: Some(text.text()), input: text.value() }))
     }
@@ -133,6 +140,12 @@ impl MessageEvents {
     pub async fn finish(self) -> Result<Response<Message>, Error> {
         self.stream.finish().await
     }
+}
+
+/// The text with which a block begins, if there is any.
+fn begun_text(event: &MessageStreamEvent) -> Option<&str> {
+    let block = event.content_block.as_ref()?;
+    block.text.as_deref().or(block.thinking.as_deref()).filter(|text| !text.is_empty())
 }
 
 /// The text that an event adds to its block, and whether that is the input of a tool call.

@@ -1,5 +1,7 @@
 //! Reads the request body within its limits.
 
+use std::error::Error as StdError;
+use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -107,9 +109,22 @@ pub(super) async fn read_body(
         }
         Ok(Err(Unread::Failed(error))) => {
             let message = format!("the body ended early: {error}");
-            Err(ApiError::new(&ErrorCode::INVALID_JSON, message).abandoned())
+            let refusal = ApiError::new(&ErrorCode::INVALID_JSON, message);
+            Err(if is_malformed(&*error) { refusal } else { refusal.abandoned() })
         }
     }
+}
+
+/// Whether the frame of a body is malformed. Otherwise its client has left.
+fn is_malformed(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return error.kind() == io::ErrorKind::Other;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The error of a request for which there is no memory.

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Server, read, send, start_with};
+use crate::support::{KEY, Server, read, send, start_with};
 use crate::upstream_videos;
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, chunks, config, json_answer, question, upstream};
 
@@ -159,6 +160,24 @@ async fn failed_video_is_listed_with_model_and_upstream() {
     assert_eq!(seen, expected);
     let row = |model: &str, upstream: &str| (model.to_owned(), upstream.to_owned(), [0, 1, 0]);
     assert_eq!(counted(&server, "default", 3).await, [row("", ""), row("mine", ""), row("mine", "one")]);
+}
+
+#[tokio::test]
+async fn malformed_body_is_a_failure_and_a_client_that_leaves_is_none() {
+    let provider = Scripted::start([]).await;
+    let server = start(config(vec![upstream("one", Kind::Chat, &provider.url)])).await;
+    let address = server.url.trim_start_matches("http://").to_owned();
+    for (framing, body) in [("transfer-encoding: chunked", "zz\r\n"), ("content-length: 99", "{")] {
+        let mut socket = tokio::net::TcpStream::connect(&address).await.expect("connected");
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
+        );
+        socket.write_all(format!("{head}{body}").as_bytes()).await.expect("sent");
+        socket.shutdown().await.expect("closed");
+        let mut answer = Vec::new();
+        _ = socket.read_to_end(&mut answer).await;
+    }
+    assert_eq!(counted(&server, "default", 1).await, [(String::new(), String::new(), [0, 1, 0])]);
 }
 
 #[tokio::test]

@@ -534,6 +534,36 @@ fn nested_open_unions_share_one_unknown_variant() {
 }
 
 #[test]
+fn schema_that_contains_itself_is_reported_before_anything_walks_along_it() {
+    let one = json!({"$ref": "#/components/schemas/One"});
+    let two = json!({"$ref": "#/components/schemas/Two"});
+    for (first, second) in [
+        (json!({"allOf": [one, one]}), json!({"type": "object"})),
+        (json!({"oneOf": [one, {"type": "null"}]}), json!({"type": "object"})),
+        (json!({"oneOf": [{"allOf": [two]}]}), json!({"oneOf": [one]})),
+        (two.clone(), one.clone()),
+    ] {
+        let mut edited = edited("/components/schemas/One", first);
+        edited.openapi.root["components"]["schemas"]["Two"] = second;
+        let problems = lint(&edited.openapi);
+        assert!(problems.iter().any(|problem| problem.place.ends_with("/schemas/One")), "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.message.contains("contains itself")), "{problems:?}");
+    }
+}
+
+#[test]
+fn schema_with_too_many_parts_is_reported() {
+    let mut edited = edited("/components/schemas/Part0", json!({"type": "object"}));
+    for number in 1..20 {
+        let part = json!({"$ref": format!("#/components/schemas/Part{}", number - 1)});
+        edited.openapi.root["components"]["schemas"][format!("Part{number}")] =
+            json!({"allOf": [part, part]});
+    }
+    let problems = lint(&edited.openapi);
+    assert!(problems.iter().any(|problem| problem.message.contains("over 1024 parts")), "{problems:?}");
+}
+
+#[test]
 fn circular_references_are_reported() {
     let mut edited = edited("/components/schemas/One", json!({"$ref": "#/components/schemas/Two"}));
     edited.openapi.root["components"]["schemas"]["Two"] = json!({"$ref": "#/components/schemas/One"});

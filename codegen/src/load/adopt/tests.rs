@@ -299,6 +299,8 @@ fn schema_that_inherits_from_itself_twice_is_read_in_bounded_work() {
     operation["requestBody"] = json!({ "content": { "application/json": { "schema": own } } });
     let (document, _) = adopted(document(&operation, &schemas));
     assert!(document["paths"].get("/v1/pens/{path_id}").is_some(), "{document}");
+    let problems = lint(&Document { name: "pens.yaml".to_owned(), root: document });
+    assert!(problems[0].message.contains("contains itself"), "{problems:?}");
 }
 
 #[test]

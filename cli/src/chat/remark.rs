@@ -49,7 +49,6 @@ pub(super) fn remark(answer: Option<&Answer>, has_text: bool) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use gatewright::visible::visible;
     use gatewright_protocol::conversation::Protocol;
     use serde_json::{Value, json};
 

@@ -171,9 +171,17 @@ fn use_wheel(place: &Path) -> Result<()> {
     check_manual(&clean.join("share/man/man1/gatewright.1"))
 }
 
+/// Features of a wheel without the gateway that is made of what the tests have built. The step `features` checks that it builds without
+/// them, too, as published.
+const WHEEL_WITHOUT_GATEWAY: [&str; 2] = ["--features", "beside-server,as-tested"];
+/// The same for the addon.
+const ADDON_WITHOUT_GATEWAY: [&str; 2] =
+    ["--features", "gatewright-node/beside-server,gatewright-python/beside-server,gatewright-python/as-tested"];
+
 fn use_lean_wheel(place: &Path) -> Result<()> {
     let (lean, clean) = (place.join("lean"), place.join("lean-venv"));
-    building::build(python::maturin("build", python::CLIENT, &lean).args(["--profile", "dev"]))?;
+    let mut wheel = python::maturin("build", python::CLIENT, &lean);
+    building::build(wheel.args(["--profile", "dev"]).args(WHEEL_WITHOUT_GATEWAY))?;
     create_venv(&clean)?;
     let pip = || {
         let mut pip = command(clean.join("bin/pip"));
@@ -192,8 +200,9 @@ fn use_lean_wheel(place: &Path) -> Result<()> {
 fn use_lean_tarballs(place: &Path) -> Result<()> {
     let (lean, server, folder) = (place.join("lean"), place.join("server"), place.join("lean-node"));
     let platform = node::platform_of(&host()?)?;
-    // Built separately, unlike for the tests, the addon contains no gateway.
-    building::build(cargo().args(["build", "-p", "gatewright-node"]))?;
+    // Without the wheel's `whole-program`, the addon contains no gateway. The wheel is selected only for its features.
+    let packages = ["build", "--lib", "-p", "gatewright-node", "-p", "gatewright-python"];
+    building::build(cargo().args(packages).args(ADDON_WITHOUT_GATEWAY))?;
     node::pack_engine(&target().join("debug/libgatewright_node.so"), &platform, &lean)?;
     let (main, _) = node::tarballs(place)?;
     create_project(&folder)?;

@@ -93,7 +93,7 @@ const STEPS: &[Step] = &[
     ),
     step_of(
         "features",
-        "the core builds without its client, and the gateway alone",
+        "the core builds without its client, and the gateway and the packages alone",
         Needs::Compiler,
         check_features,
     ),
@@ -313,14 +313,15 @@ fn lint_spec() -> Result<()> {
     ]))
 }
 
-/// Checks that the code shared by the gateway and the kit with the clients builds without an HTTP library. The wheel built
-/// by the step `package` shows that the program builds without the gateway.
+/// Checks that the code shared by the gateway and the kit with the clients builds without an HTTP library, that the gateway builds
+/// alone, and so do the packages of the clients, whose program is without the gateway.
 fn check_features() -> Result<()> {
     for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "report"]] {
         build(cargo().args(["check", "--package", "gatewright"]).args(features))?;
     }
     // In a build of the workspace, other crates add features that it may lack.
-    build(cargo().args(["check", "--package", "gatewright-gateway"]))
+    build(cargo().args(["check", "--package", "gatewright-gateway"]))?;
+    build(cargo().args(["check", "--package", "gatewright-python", "--package", "gatewright-node"]))
 }
 
 fn clippy() -> Result<()> {

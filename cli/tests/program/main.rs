@@ -17,6 +17,8 @@ mod http2;
 mod import;
 mod keys;
 mod local;
+#[cfg(target_os = "linux")]
+mod memory;
 #[cfg(unix)]
 mod nodes;
 mod observability;

@@ -242,4 +242,20 @@ mod tests {
         drop(Data::open(Some(&folder), None, None).expect("the same folder"));
         assert_eq!((mode(&folder), mode(&pepper)), (0o700, 0o600));
     }
+
+    /// In a folder of another user, such as a mounted volume, this is what keeps others out.
+    #[tokio::test]
+    async fn everything_in_the_data_folder_is_accessible_to_its_user_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Data::open(Some(folder.path()), None, None).expect("a folder");
+        data.check().await.expect("a store").expect("its pepper");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder.path()).expect("listed") {
+            let entry = entry.expect("an entry");
+            let mode = entry.metadata().expect("it is there").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{:?}: {mode:o}", entry.path());
+            found.push(entry.file_name());
+        }
+        assert!(found.len() > 2 && found.contains(&DATABASE.into()), "{found:?}");
+    }
 }

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::body::Body;
 use gatewright_config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::judge::judge_by;
@@ -13,6 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::server::Embedded;
+use crate::wire::Body;
 
 /// The model's name at the server.
 const MODEL: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";

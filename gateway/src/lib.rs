@@ -98,4 +98,4 @@ pub use crate::provider_setup::{ModelSource, ProviderChoice, ProviderSetup};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
 pub use crate::shared::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};
-pub use crate::wire::{Call, Response, not_implemented};
+pub use crate::wire::{Body, BodyError, Call, Response, not_implemented};

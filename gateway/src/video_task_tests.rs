@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use gatewright_config::Config;
 use gatewright_protocol::json::text;
 use gatewright_store::NewKey;
@@ -10,7 +9,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::server::Embedded;
-use crate::wire::Response;
+use crate::wire::{Body, Response};
 
 async fn send(gateway: &Embedded, request: http::request::Builder, body: &str) -> Response {
     let request = request

@@ -1,5 +1,6 @@
 //! Types that all operations use: calls, responses, errors, events and JSON readers.
 
+mod body;
 mod call;
 pub(crate) mod content_coding;
 mod error;
@@ -14,6 +15,8 @@ mod response;
 mod route;
 pub(crate) mod sse;
 
+pub(crate) use self::body::Request;
+pub use self::body::{Body, BodyError};
 pub use self::call::Call;
 pub use self::error::not_implemented;
 pub(crate) use self::error::{Abandoned, ApiError, FailureCode, SHOULD_RETRY, UpstreamError};

@@ -3,8 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::body::Body;
-use gatewright_gateway::{Config, Embedded};
+use gatewright_gateway::{Body, Config, Embedded};
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};

@@ -1,19 +1,26 @@
 //! `gatewright webhooks listen`: a receiver on this machine, for development.
 
+use std::convert::Infallible;
 use std::io::{self, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode};
 use clap::Args;
 use gatewright::Error;
 use gatewright::webhook::{self, MAX_WEBHOOK_BODY_BYTES, Secret};
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::exit::{Exit, Failure, print_message};
+
+/// Pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct ListenArguments {
@@ -32,14 +39,33 @@ pub(crate) async fn run(arguments: ListenArguments) -> Exit {
     let address = listener.local_addr().map_err(failed)?;
     print_message(&format!("verifying and printing notifications sent to http://{address}/; Ctrl-C stops"));
     print_message("to deliver to this machine, a gateway must run with --allow-private-webhooks");
-    let limit = DefaultBodyLimit::max(MAX_WEBHOOK_BODY_BYTES);
-    let router = Router::new().fallback(receive).layer(limit).with_state(secrets);
-    axum::serve(listener, router).await.map_err(failed)?;
-    Ok(0)
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => drop(tokio::spawn(serve(connection, Arc::clone(&secrets)))),
+            // Such as too many open files, until other programs close some.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
 }
 
-async fn receive(State(secrets): State<Arc<Vec<Secret>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    match read(&secrets, &headers, &body) {
+/// Answers the requests of a connection.
+async fn serve(connection: TcpStream, secrets: Arc<Vec<Secret>>) {
+    let answer = service_fn(|request: Request<Incoming>| async {
+        let (head, body) = request.into_parts();
+        let status = match Limited::new(body, MAX_WEBHOOK_BODY_BYTES).collect().await {
+            Ok(body) => receive(&secrets, &head.headers, &body.to_bytes()),
+            Err(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        };
+        let mut response = Response::new(Empty::<Bytes>::new());
+        *response.status_mut() = status;
+        Ok::<_, Infallible>(response)
+    });
+    // A connection that breaks concerns nobody but its sender, who tries again.
+    _ = http1::Builder::new().serve_connection(TokioIo::new(connection), answer).await;
+}
+
+fn receive(secrets: &[Secret], headers: &HeaderMap, body: &[u8]) -> StatusCode {
+    match read(secrets, headers, body) {
         Ok(record) => {
             let mut out = io::stdout().lock();
             match writeln!(out, "{record}").and_then(|()| out.flush()) {

@@ -149,7 +149,8 @@ impl Measured {
     fn sample(&mut self) -> usize {
         let address = self.gateway.url.trim_start_matches("http://");
         let mut socket = TcpStream::connect(address).expect("connected");
-        write!(socket, "GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").expect("sent");
+        write!(socket, "GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")
+            .expect("sent");
         let mut text = String::new();
         socket.read_to_string(&mut text).expect("a response");
         let line = text.lines().find_map(|line| line.strip_prefix("gatewright_held_bytes "));

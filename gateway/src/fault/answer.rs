@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -12,10 +11,11 @@ use gatewright::operations::{ErrorStyle, Operation};
 use gatewright_config::RETRY_AFTER_S;
 use gatewright_protocol::conversation::Protocol;
 use http::{HeaderValue, StatusCode, header};
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use super::{Fault, FaultStream, RequestFaults, messy};
-use crate::wire::{ApiError, Response};
+use crate::wire::{ApiError, Body, Response};
 
 /// Size of a piece of a slow response, in bytes.
 const DRIP_BYTES: usize = 7;

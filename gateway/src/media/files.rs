@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use axum::body::Body;
 use gatewright::ErrorCode;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use crate::storage::{GeneratedFiles, OpenFile};
-use crate::wire::{ApiError, Response};
+use crate::wire::{ApiError, Body, Response};
 
 /// The allowed methods of a file.
 pub(crate) const METHODS: &str = "GET, HEAD, OPTIONS";

@@ -156,12 +156,12 @@ fn failure(prompt: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
     use http_body_util::BodyExt as _;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::server::Embedded;
+    use crate::wire::Body;
     use gatewright_config::Config;
 
     /// The task of a video.

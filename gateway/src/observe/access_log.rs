@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::operations::Operation;
 use http::Method;
@@ -19,7 +18,7 @@ use super::origin::Origin;
 use super::recent::RecentEntry;
 use super::response_inspector::ResponseInspector;
 use super::traces::{self, TracedRequest};
-use crate::wire::{FailureCode, Response};
+use crate::wire::{Body, BodyError, FailureCode, Response};
 use tracing::Span;
 
 /// A request as logged.
@@ -93,12 +92,12 @@ struct ResponseLog {
 
 impl http_body::Body for LoggedBody {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = ready!(Pin::new(&mut self.body).poll_frame(context));
         match &polled {
             Some(Ok(frame)) => {
@@ -221,7 +220,7 @@ mod tests {
     async fn first_byte_metric_ignores_keep_alives() {
         let metrics: Arc<Metrics> = Arc::default();
         let pieces = [": ping\n\n", "\n", ": a\n\n: b\n\n", ": c\n\ndata: 1\n\n", "data: 2\n\n"];
-        let body = Body::from_stream(futures_util::stream::iter(pieces.map(Ok::<_, axum::Error>)));
+        let body = Body::from_stream(futures_util::stream::iter(pieces.map(Ok::<_, BodyError>)));
         let mut body = watch(&metrics, request(&metrics), Response::new(body)).into_body();
         let name = "gatewright_time_to_first_byte_seconds_count{operation=\"create_chat_completion\"}";
         let counts = || metrics.render().contains(&format!("{name} 1"));

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 
-use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gatewright::redact::Redactor;
@@ -25,9 +24,9 @@ use super::{LONG_BODY, RequestContext, document, error_body, pictures, plain, tr
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{NoAnswer, Request};
-use crate::wire::Presence;
 use crate::wire::content_coding::{self, Unlabelled};
 use crate::wire::peeked::{PeekError, peek};
+use crate::wire::{Body, BodyError, Presence};
 use gatewright_protocol::inspect::StreamInspector;
 
 /// A successful answer.
@@ -102,7 +101,7 @@ pub(super) async fn opened<B>(
 ) -> Result<(http::response::Parts, Body), AttemptFailure>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<axum::BoxError>,
+    B::Error: Into<BodyError>,
 {
     let answer = answer.map_err(|why| AttemptFailure::no_answer(&why, redactor))?;
     let (head, body) = answer.into_parts();
@@ -122,7 +121,7 @@ pub(super) fn without_codings<B>(
 ) -> Result<Body, AttemptFailure>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<axum::BoxError>,
+    B::Error: Into<BodyError>,
 {
     match content_coding::codings(headers) {
         Ok(_) => Ok(readable(headers, body)),
@@ -134,7 +133,7 @@ where
 pub(super) fn readable<B>(headers: &HeaderMap, body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<axum::BoxError>,
+    B::Error: Into<BodyError>,
 {
     match content_coding::codings(headers) {
         Ok(codings) if !codings.is_empty() => content_coding::decoded(&codings, Body::new(body)),

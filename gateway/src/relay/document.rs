@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
@@ -14,6 +13,7 @@ use crate::bounds::gathering::Gathering;
 use crate::bounds::memory_budget::Reservation;
 use crate::bounds::pace::Pace;
 use crate::upstream::Endpoint;
+use crate::wire::Body;
 use gatewright_protocol::inspect::StreamInspector;
 use gatewright_protocol::lazy_json::spliced;
 

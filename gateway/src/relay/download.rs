@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright_store::{FileKind, StoredFile};
@@ -13,7 +12,7 @@ use super::failure::AttemptFailure;
 use super::videos::FetchedFile;
 use crate::bounds::pace::Pace;
 use crate::storage::{FileReservation, LIFETIME};
-use crate::wire::ApiError;
+use crate::wire::{ApiError, Body, BodyError};
 
 /// Number of bytes at the start of a file that identify its format.
 const BEGINNING: usize = 12;
@@ -100,7 +99,7 @@ impl Download<'_> {
     }
 }
 
-async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
+async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, BodyError> {
     while let Some(frame) = body.frame().await {
         if let Ok(packet) = frame?.into_data() {
             return Ok(Some(packet));

@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 
+use crate::wire::BodyError;
+
 /// Maximum size of an error body, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 /// Maximum time to read it.
@@ -14,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) async fn read<B>(body: B) -> Bytes
 where
     B: http_body::Body<Data = Bytes>,
-    B::Error: Into<axum::BoxError>,
+    B::Error: Into<BodyError>,
 {
     let reading = Limited::new(body, MAX_BYTES).collect();
     match tokio::time::timeout(TIMEOUT, reading).await {

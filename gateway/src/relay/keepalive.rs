@@ -4,7 +4,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use gatewright_protocol::conversation::Protocol;
@@ -16,7 +15,7 @@ use super::passthrough_stream::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
 use super::translate_request::DROPPED_HEADER;
 use crate::observe::Origin;
-use crate::wire::{ApiError, Call, Response};
+use crate::wire::{ApiError, Body, BodyError, Call, Response};
 use gatewright_protocol::inspect::StreamInspector;
 
 type Execution = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
@@ -75,7 +74,7 @@ pub(super) async fn answer(request_context: RequestContext) -> Result<Response, 
 
 impl Keepalive {
     /// The next bytes for the client; none at the end of the stream.
-    async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         loop {
             match std::mem::replace(&mut self.then, KeepaliveStep::End) {
                 KeepaliveStep::Comment(execution) => {
@@ -113,7 +112,7 @@ impl Keepalive {
                 KeepaliveStep::Cut => {
                     // Return first, so that the server sends the bytes it already has.
                     tokio::task::yield_now().await;
-                    return Some(Err(axum::Error::new(GivenUp)));
+                    return Some(Err(GivenUp.into()));
                 }
                 KeepaliveStep::End => return None,
             }

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gatewright_protocol::conversation::Protocol;
@@ -18,7 +17,7 @@ use crate::routing::UpstreamAttempt;
 use crate::upstream::Endpoint;
 use crate::usage::Charge;
 use crate::wire::peeked::{PeekError, peek};
-use crate::wire::{Presence, Response};
+use crate::wire::{Body, Presence, Response};
 
 /// Maximum size of a sound, in bytes: more than an hour of speech without compression.
 const MAX_BYTES: usize = 256 * 1024 * 1024;

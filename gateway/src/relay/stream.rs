@@ -8,7 +8,6 @@ mod taking;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use gatewright::redact::Redactor;
@@ -22,7 +21,7 @@ use super::failure::{AttemptFailure, FailureClass};
 use super::passthrough_stream::{EventProcessor, Framing};
 use crate::bounds::memory_budget::Reservation;
 use crate::storage::HistoryKeeper;
-use crate::wire::{Presence, Response};
+use crate::wire::{Body, Presence, Response};
 use crate::work::BlockingPool;
 use gatewright_protocol::inspect::StreamProgress;
 

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright_config::Kind;
@@ -25,7 +24,7 @@ use crate::routing::{ModelRoute, Plan, Provider, Routes, UpstreamAttempt};
 use crate::upstream::{LookUp, NoAnswer, Request};
 use crate::usage::Charge;
 use crate::webhooks::Fetcher;
-use crate::wire::{ApiError, Call};
+use crate::wire::{ApiError, Body, BodyError, Call};
 
 /// Maximum size of an upstream's report on a video.
 const MAX_REPORT_BYTES: usize = 1024 * 1024;
@@ -298,7 +297,7 @@ async fn content<B>(
 ) -> Result<FetchedFile, AttemptFailure>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<axum::BoxError>,
+    B::Error: Into<BodyError>,
 {
     let (head, body) = opened(answer, Protocol::Chat, &provider.endpoint.redactor).await?;
     // The length of an encoded file isn't that of its content.

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::operations::Operation;
 use gatewright::redact::Redactor;
@@ -24,7 +23,7 @@ use crate::app::{Access, App};
 use crate::generated::admin::routes::{ROUTES, Service, dispatch};
 use crate::offers;
 use crate::shared::Shared;
-use crate::wire::{ApiError, OperatorCall, Response, json_response};
+use crate::wire::{ApiError, Body, OperatorCall, Response, json_response};
 
 /// First segment of these paths.
 const PREFIX: &str = "/admin";

@@ -4,7 +4,6 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
@@ -17,7 +16,7 @@ use super::connection::DRAIN;
 use crate::bounds::gathering::Gathering;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
 use crate::relay::AttemptFailure;
-use crate::wire::{ApiError, content_coding};
+use crate::wire::{ApiError, Body, content_coding};
 
 /// How long a response waits for the rest of an unread body. Clients usually send it right after the head.
 const REST: Duration = Duration::from_millis(200);

@@ -14,7 +14,6 @@
 
 mod rendering;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, catalog};
@@ -36,7 +35,7 @@ use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
 use crate::sign_in::SignIn;
-use crate::wire::{ApiError, Response, held_json, json_response};
+use crate::wire::{ApiError, Body, Response, held_json, json_response};
 
 /// Path of the page's files and requests.
 const PREFIX: &str = "/console/";

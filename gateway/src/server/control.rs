@@ -200,6 +200,7 @@ fn compared(old: &Config, new: &Config) -> Vec<(&'static str, bool)> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use http_body_util::BodyExt as _;
     use serde_json::{Value, json};
 
     use super::*;
@@ -249,7 +250,7 @@ mod tests {
         let request = http::Request::get("/health/ready").body("").expect("a request");
         let response = gateway.embedded.answer(request).await;
         let status = response.status().as_u16();
-        let body = axum::body::to_bytes(response.into_body(), 4096).await.expect("a body");
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
         (status, serde_json::from_slice(&body).expect("JSON"))
     }
 

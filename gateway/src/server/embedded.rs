@@ -1,14 +1,13 @@
 //! A gateway without a socket.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::Request;
 use gatewright::webhook::Secret;
 use gatewright_config::{Config, is_origin};
-use tower::ServiceExt as _;
+use tower::util::BoxCloneSyncService;
+use tower::{Layer as _, ServiceExt as _};
 
 use super::bind_error::BindError;
 use super::client::Client;
@@ -20,7 +19,7 @@ use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
 use crate::counters::SharedCounters;
 use crate::media;
-use crate::wire::Response;
+use crate::wire::{Body, Request, Response};
 
 /// A gateway without a socket, for programs that call it in their own process.
 #[derive(Clone)]
@@ -28,7 +27,7 @@ pub struct Embedded {
     app: Arc<App>,
     /// Answers CORS requests, if web pages of other origins may call the gateway, before they reach the
     /// gateway.
-    origins: Option<Router>,
+    origins: Option<BoxCloneSyncService<Request, Response, Infallible>>,
 }
 
 impl Embedded {
@@ -72,11 +71,14 @@ impl Embedded {
         media::start(&app);
         let origins = cors.map(|cors| {
             let app = Arc::clone(&app);
-            let behind = move |request: Request| async move {
-                let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
-                answer(&app, request, client).await
+            let behind = move |request: Request| {
+                let app = Arc::clone(&app);
+                async move {
+                    let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
+                    Ok(answer(&app, request, client).await)
+                }
             };
-            Router::new().fallback(behind).layer(cors)
+            BoxCloneSyncService::new(cors.layer(tower::service_fn(behind)))
         });
         Ok(Self { app, origins })
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use axum::body::Body;
 use gatewright::ErrorCode;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -12,7 +11,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::observe::States;
-use crate::wire::{ApiError, Response, json_response};
+use crate::wire::{ApiError, Body, Response, json_response};
 
 /// The methods of these paths.
 const METHODS: &str = "GET, HEAD, OPTIONS";

@@ -5,7 +5,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::Request;
 use gatewright::ErrorCode;
 use gatewright::operations::ErrorStyle;
 use gatewright_config::Config;
@@ -20,7 +19,7 @@ use super::http1::{self, Service, Settings};
 use super::listening::Listeners;
 use super::{ACCEPT_PAUSE, operator};
 use crate::app::App;
-use crate::wire::{ApiError, Response};
+use crate::wire::{ApiError, Request, Response};
 
 /// Maximum number of probe connections; beyond it, the connection that has been silent the longest is closed.
 const MAX_PROBE_CONNECTIONS: usize = 64;

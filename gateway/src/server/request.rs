@@ -9,8 +9,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use axum::body::Body;
-use axum::extract::Request;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use gatewright::operations::{ErrorStyle, Operation};
@@ -41,7 +39,7 @@ use crate::storage::{
     GeneratedFiles, IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, Replays, RunningRequest,
 };
 use crate::usage::{Caller, InFlight};
-use crate::wire::{Abandoned, ApiError, Call, FormBody, Response, hold};
+use crate::wire::{Abandoned, ApiError, Body, Call, FormBody, Request, Response, hold};
 
 /// Longer forms are read on the blocking pool, in bytes.
 const LONG_FORM: usize = 64 * 1024;

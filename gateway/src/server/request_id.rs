@@ -1,6 +1,5 @@
 //! The headers of every response, its id first.
 
-use axum::body::Body;
 use futures_util::FutureExt as _;
 use gatewright::operations::ErrorStyle;
 use http::{HeaderName, HeaderValue, header};
@@ -9,7 +8,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::wire::Response;
+use crate::wire::{Body, Response};
 
 /// Gives each response an id, for logs and support.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

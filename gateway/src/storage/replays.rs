@@ -21,7 +21,6 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
@@ -37,7 +36,7 @@ use tokio::runtime::Handle;
 use self::pending::{PendingAnswer, PendingAnswers};
 use self::record::ReplayRecord;
 use super::files;
-use crate::wire::{ApiError, Response};
+use crate::wire::{ApiError, Body, Response};
 
 /// The request's header.
 pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");

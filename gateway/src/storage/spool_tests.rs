@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use gatewright::operations::CREATE_VIDEO;
 use gatewright_store::{
     AnswerQuota, DurableStore, EntryKind, KeyedRequest, ReplaySlot, Sealer, Spool, SqlStore, StoreUrl,
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::storage::history::ResponseDocuments;
 use crate::storage::{History, HistoryKeeper, IdempotentRequest, KEY_HEADER, ReplayDecision, Replays};
-use crate::wire::Response;
+use crate::wire::{Body, Response};
 
 const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, percent: 100 };
 

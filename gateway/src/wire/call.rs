@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use gatewright::limits::Rules;
 use gatewright::operations::Operation;
 use gatewright::{ErrorCode, limits};

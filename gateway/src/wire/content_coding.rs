@@ -7,7 +7,6 @@ use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::body::Body;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Response, header};
@@ -16,6 +15,7 @@ use tower::Service;
 use tower_http::decompression::Decompression;
 
 use self::inflated::DecodedBody;
+use super::body::{Body, BodyError};
 use super::peeked::PeekedBody;
 
 /// The supported codings, best compression first.
@@ -109,10 +109,10 @@ impl<B> Unlabelled<B> {
 impl<B> http_body::Body for Unlabelled<B>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<axum::BoxError>,
+    B::Error: Into<BodyError>,
 {
     type Data = Bytes;
-    type Error = axum::BoxError;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,

@@ -3,9 +3,10 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use super::body::{Body, BodyError};
 use super::response::{Response, json_bytes};
 
 /// Chunk size of a long document. A server drops a body once it has taken the last chunk, which may be sent much later.
@@ -33,7 +34,7 @@ pub(crate) fn held_json<T: Send + Unpin + 'static>(document: Bytes, held: T) -> 
 
 impl<T: Unpin> http_body::Body for GuardedBody<T> {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -56,7 +57,7 @@ struct ChunkedDocument(Bytes);
 
 impl http_body::Body for ChunkedDocument {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,

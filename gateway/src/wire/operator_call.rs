@@ -1,6 +1,6 @@
 //! One call of the operator API, as its generated route table passes it to the service.
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
 use serde::de::DeserializeOwned;

@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
+
+use super::body::Body;
 
 /// Maximum number of bytes, and of packets, after which a look ends.
 const MAX_PEEKED: usize = 64;

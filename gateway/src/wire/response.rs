@@ -1,13 +1,15 @@
 //! The response of an operation.
 
-use axum::body::{Body, Bytes};
+use bytes::Bytes;
 use http::{HeaderValue, header};
+
+use super::body::Body;
 
 /// Capacity for the headers of most responses: rate-limit headers are added later.
 const MAX_HEADERS: usize = 12;
 
 /// A response: status, headers and a body, which may be a stream.
-pub type Response = axum::response::Response;
+pub type Response = http::Response<Body>;
 
 /// A successful response with a JSON document.
 pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {

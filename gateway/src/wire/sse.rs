@@ -4,11 +4,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 
+use super::body::Body;
 use super::response::Response;
 
 /// Responds with a stream of events, piece by piece. `delay`: pause before each piece.

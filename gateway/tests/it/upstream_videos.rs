@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
-use gatewright_gateway::{ApiKey, Config, Embedded, Kind, ModelKind, UpstreamConfig};
+use gatewright_gateway::{ApiKey, Body, Config, Embedded, Kind, ModelKind, UpstreamConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;

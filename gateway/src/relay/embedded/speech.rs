@@ -1,6 +1,5 @@
 //! Speech of the simulator.
 
-use axum::body::Body;
 use gatewright::ErrorCode;
 use gatewright::limits::{Rules, brief};
 use gatewright_config::ModelKind;
@@ -10,7 +9,7 @@ use gatewright_simulator::speech;
 use http::{HeaderValue, header};
 
 use crate::models;
-use crate::wire::{ApiError, Call, Response};
+use crate::wire::{ApiError, Body, Call, Response};
 
 /// `POST /v1/audio/speech`.
 pub(super) fn create(call: &Call, model: &str, budget: &Budget) -> Result<Response, ApiError> {

@@ -6,15 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::extract::Request;
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use super::{Client, Service, Settings, serve};
-use crate::wire::Response;
+use crate::wire::{Body, Request, Response};
 
 /// The requests of a client that sends these bytes in packets of at most this size: a line per request, with its body. The
 /// responses repeat it.

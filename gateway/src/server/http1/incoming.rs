@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright_connect::http1::Framing;
 use http_body::{Frame, SizeHint};
@@ -13,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::lock;
 use super::wire::Wire;
+use crate::wire::Body;
 
 /// The body of the latest request. If it has arrived with its head, it is immediately available.
 pub(super) fn incoming<S>(wire: &Arc<Mutex<Wire<S>>>) -> Body

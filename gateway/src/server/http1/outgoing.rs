@@ -4,14 +4,13 @@ use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::body::Body;
 use bytes::{Buf as _, Bytes};
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 
 use super::head;
-use crate::wire::Response;
+use crate::wire::{Body, Response};
 
 /// Pieces up to this size are copied into the buffer; longer ones are written without a copy.
 const COPIED: usize = 8 * 1024;

@@ -1,7 +1,5 @@
 use std::sync::Mutex;
 
-use axum::body::Body;
-use axum::extract::Request;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::BodyExt as _;
@@ -9,6 +7,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
+use crate::wire::{Body, Request};
 
 /// A piece that is not copied.
 const LONG: &[u8] = &[b'x'; 20_000];

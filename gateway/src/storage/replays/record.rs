@@ -1,11 +1,10 @@
 //! The stored form of a response: its status, its headers, line by line, and its body.
 
-use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::MAX_ANSWER_BYTES;
-use crate::wire::Response;
+use crate::wire::{Body, Response};
 
 /// Maximum size of the headers, in bytes.
 const MAX_HEADER_BYTES: usize = 64 * 1024;

@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use axum::body::Body;
 use bytes::{Buf as _, Bytes};
 use flate2::{Decompress, FlushDecompress, Status};
 use http_body::Frame;
+
+use super::super::body::{Body, BodyError};
 
 /// Maximum size of a chunk, in bytes.
 const MAX_PIECE_BYTES: usize = 16 * 1024;
@@ -30,7 +31,7 @@ impl DecodedBody {
     }
 
     /// The next chunk; empty if it needs more input.
-    fn inflate(&mut self) -> Result<Vec<u8>, axum::BoxError> {
+    fn inflate(&mut self) -> Result<Vec<u8>, BodyError> {
         let first = self.coded.first().copied().unwrap_or_default();
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(first & 0x0f == ZLIB_METHOD));
         let (taken, written) = (inflate.total_in(), inflate.total_out());
@@ -49,7 +50,7 @@ impl DecodedBody {
 
 impl http_body::Body for DecodedBody {
     type Data = Bytes;
-    type Error = axum::BoxError;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,

@@ -2,9 +2,19 @@
 
 import type { ParsedChatCompletion, ParsedChatMessage } from "./chat";
 import type { ChatCompletionStream } from "./generated/streams";
-import type { ChatCompletionChunk, ChatDelta, ChatLogprobs, TokenLogprob } from "./generated/types";
+import type { ChatCompletionChunk, TokenLogprob } from "./generated/types";
 import { growing, growingList } from "./growing";
-import { JsonPrefix, valueOfCut } from "./json-prefix";
+import { JsonPrefix } from "./json-prefix";
+import {
+  integerMember,
+  isObject,
+  listMember,
+  type Members,
+  objectMember,
+  objectsMember,
+  textMember,
+  UnexpectedMember,
+} from "./members";
 import { ApiPromise } from "./promise";
 import { type Failure, Reader, type ReaderListeners } from "./reader";
 import { type CallOrigin, type Format, parseCompletion, Unfit } from "./structured";
@@ -29,7 +39,7 @@ export interface ContentDeltaEvent {
   readonly snapshot: string;
   /**
    * The JSON so far; null if the request has no format or no value has begun. The text is parsed when this is
-   * first read. Beyond 1 MiB of text, it is null.
+   * first read. Beyond 8 MiB of text, 128 levels or 100,000 values, it is null.
    */
   readonly parsed: unknown;
 }
@@ -214,6 +224,7 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
       await (chunk === undefined ? this.#answer.end(made) : this.#answer.take(chunk, made));
       return undefined;
     } catch (error) {
+      if (error instanceof UnexpectedMember) throw error;
       return () => this.#failure(error as Error);
     }
   }
@@ -318,15 +329,22 @@ class Answer {
     this.#format = format;
   }
 
-  /** Adds the events of a chunk. Errors: `Unfit` or `CutOffText` if a text is not the requested value. */
+  /**
+   * Adds the events of a chunk. Errors: `Unfit` or `CutOffText` if a text is not the requested value; `UnexpectedMember`.
+   */
   async take(chunk: ChatCompletionChunk, events: ChatEvent<unknown>[]): Promise<void> {
     events.push({ type: "chunk", chunk });
-    for (const { index = 0, delta, logprobs, finish_reason: reason } of chunk.choices ?? []) {
+    for (const [position, piece] of objectsMember(chunk, "choices", "").entries()) {
+      const place = `/choices/${position}`;
+      const index = integerMember(piece, "index", place) ?? position;
       const choice = this.#choices.get(index) ?? new ChoiceSoFar();
       this.#choices.set(index, choice);
-      if (delta != null) this.#addText(events, index, choice, delta);
-      if (logprobs != null) this.#addTokens(events, index, choice, logprobs);
-      if (delta?.tool_calls) await this.#addCalls(events, index, choice, delta.tool_calls);
+      const delta = objectMember(piece, "delta", place);
+      if (delta !== undefined) this.#addText(events, index, choice, delta, place);
+      const logprobs = objectMember(piece, "logprobs", place);
+      if (logprobs !== undefined) this.#addTokens(events, index, choice, logprobs, place);
+      if (delta?.["tool_calls"] != null) await this.#addCalls(events, index, choice, delta, place);
+      const reason = piece["finish_reason"];
       if (!reason) continue;
       if (this.#format !== undefined && (reason === "length" || reason === "content_filter")) {
         throw new CutOffText(reason);
@@ -344,14 +362,17 @@ class Answer {
     events: ChatEvent<unknown>[],
     index: number,
     choice: ChoiceSoFar,
-    { content, refusal }: ChatDelta,
+    delta: Members,
+    place: string,
   ): void {
+    const content = textMember(delta, "content", `${place}/delta`);
     if (content) {
       choice.content += content;
       if (this.#format !== undefined) choice.prefix.feed(content);
       const textEvent = { type: "content.delta", index, delta: content, snapshot: choice.content } as const;
       events.push(growing(textEvent, "parsed", choice.content, choice.prefix.cut()));
     }
+    const refusal = textMember(delta, "refusal", `${place}/delta`);
     if (refusal) {
       choice.refusal += refusal;
       events.push({ type: "refusal.delta", index, delta: refusal, snapshot: choice.refusal });
@@ -362,13 +383,18 @@ class Answer {
     events: ChatEvent<unknown>[],
     index: number,
     { contentTokens, refusalTokens }: ChoiceSoFar,
-    { content, refusal }: ChatLogprobs,
+    logprobs: Members,
+    place: string,
   ): void {
-    if (content?.length) {
+    const tokens = (name: string) =>
+      listMember(logprobs, name, `${place}/logprobs`) as readonly TokenLogprob[];
+    const content = tokens("content");
+    if (content.length > 0) {
       for (const token of content) contentTokens.push(token);
       events.push(growingList({ type: "logprobs.content.delta", index, content } as const, contentTokens));
     }
-    if (refusal?.length) {
+    const refusal = tokens("refusal");
+    if (refusal.length > 0) {
       for (const token of refusal) refusalTokens.push(token);
       events.push(growingList({ type: "logprobs.refusal.delta", index, refusal } as const, refusalTokens));
     }
@@ -378,28 +404,32 @@ class Answer {
     events: ChatEvent<unknown>[],
     index: number,
     choice: ChoiceSoFar,
-    calls: NonNullable<ChatDelta["tool_calls"]>,
+    delta: Members,
+    choicePlace: string,
   ): Promise<void> {
-    for (const [position, { index: at = position, function: made, custom }] of calls.entries()) {
+    for (const [position, piece] of objectsMember(delta, "tool_calls", `${choicePlace}/delta`).entries()) {
+      const place = `${choicePlace}/delta/tool_calls/${position}`;
+      const at = integerMember(piece, "index", place) ?? position;
+      const made = objectMember(piece, "function", place);
       if (at !== choice.openCall) {
         await this.#finish(events, index, choice, false);
         choice.openCall = at;
       }
       const call = choice.calls.get(at) ?? new CallSoFar();
       choice.calls.set(at, call);
-      if (made == null) {
-        call.isFunction &&= custom == null;
+      if (made === undefined) {
+        call.isFunction &&= piece["custom"] == null;
         continue;
       }
-      call.name ||= made.name ?? "";
-      const delta = made.arguments ?? "";
-      call.arguments += delta;
-      call.prefix.feed(delta);
+      call.name ||= textMember(made, "name", `${place}/function`) ?? "";
+      const text = argumentsOf(made, `${place}/function`);
+      call.arguments += text;
+      call.prefix.feed(text);
       const argumentsEvent = {
         type: "tool_calls.function.arguments.delta",
         index: at,
         name: call.name,
-        arguments_delta: delta,
+        arguments_delta: text,
         arguments: call.arguments,
       } as const;
       events.push(growing(argumentsEvent, "parsed_arguments", call.arguments, call.prefix.cut()));
@@ -433,13 +463,26 @@ class Answer {
     choice.openCall = undefined;
     if (openCall === undefined || !call?.isFunction) return;
     const { name, arguments: text } = call;
-    const parsed_arguments = valueOfCut(text, { end: text.length, tail: "" });
-    events.push({
+    const doneEvent = {
       type: "tool_calls.function.arguments.done",
       index: openCall,
       name,
       arguments: text,
-      parsed_arguments,
-    });
+    } as const;
+    // Not parsed here: a server may take up one call after another again and again.
+    const event = growing(doneEvent, "parsed_arguments", text, { end: text.length, tail: "" });
+    events.push(Object.defineProperty(event, "parsed_arguments", { enumerable: true }));
+  }
+}
+
+/** The text of a call's arguments; some servers write an object, which the core makes a text, too. */
+function argumentsOf(made: Members, place: string): string {
+  const given = made["arguments"];
+  if (!isObject(given)) return textMember(made, "arguments", place) ?? "";
+  try {
+    return JSON.stringify(given);
+  } catch {
+    // It is nested too deep.
+    throw new UnexpectedMember(`${place}/arguments`, given, "a string");
   }
 }

@@ -48,8 +48,8 @@ export class InputItems extends ResponsesInputItemsResource {
           options,
           site,
         ),
-      elements: ({ data }) => data,
-      end: ({ last_id: last }) => last,
+      elements: "data",
+      end: "last_id",
       goesOn: ({ has_more: hasMore }) => hasMore && params.before == null,
       after: (after) => ({ after }),
     });

@@ -1,9 +1,15 @@
 /** Closes the beginning of a JSON document, to parse a growing answer. */
 
-/** Maximum length of a document whose beginning is parsed; a longer one is parsed only as a whole. */
-const MAX_PREFIX_LENGTH = 1 << 20;
-/** Maximum nesting of a document whose beginning is parsed. */
-const MAX_PREFIX_DEPTH = 200;
+// The bounds of a document whose beginning is parsed, which are the core's. Beyond them it is parsed only as a whole.
+
+/** Maximum length, in bytes of UTF-8. */
+const MAX_PREFIX_BYTES = 8 * 1024 * 1024;
+/** Maximum nesting. */
+const MAX_PREFIX_DEPTH = 128;
+/** Maximum number of values, members and items at every depth included. */
+const MAX_PREFIX_VALUES = 100_000;
+/** Maximum length of a number or a word. */
+const MAX_PREFIX_WORD = 1024;
 
 const TEXT = /[^"\\]*/y;
 const SCALAR = /[-+.0-9a-zA-Z]*/y;
@@ -43,6 +49,10 @@ export class JsonPrefix {
   /** How much of the document is complete but for its closers. */
   #complete = 0;
   #length = 0;
+  #bytes = 0;
+  #values = 0;
+  /** The length of the scalar so far. */
+  #word = 0;
   /** An escape that continues in the next text. */
   #pending = "";
   #broken = false;
@@ -54,7 +64,8 @@ export class JsonPrefix {
     const start = this.#length - this.#pending.length;
     this.#pending = "";
     this.#length += text.length;
-    this.#broken = this.#length > MAX_PREFIX_LENGTH;
+    this.#bytes += Buffer.byteLength(text);
+    this.#broken = this.#bytes > MAX_PREFIX_BYTES;
     for (let at = 0; at < all.length && !this.#broken; ) {
       const reached = this.#step(all, at, start);
       if (reached === undefined) {
@@ -79,7 +90,13 @@ export class JsonPrefix {
     if (state === "text" || state === "name text") return this.#inText(text, from, start);
     if (state === "scalar") {
       const end = endOf(SCALAR, text, from);
-      if (end < text.length) this.#valueEnds(start + end);
+      this.#word += end - from;
+      if (this.#word > MAX_PREFIX_WORD) {
+        this.#broken = true;
+      } else if (end < text.length) {
+        this.#valueBegins();
+        this.#valueEnds(start + end);
+      }
       return end;
     }
     const at = endOf(SPACE, text, from);
@@ -88,11 +105,13 @@ export class JsonPrefix {
     const isValue = state === "value" || state === "first";
     if (one === '"' && (isValue || state === "name" || state === "first name")) {
       this.#state = isValue ? "text" : "name text";
+      if (isValue) this.#valueBegins();
     } else if ((one === "{" || one === "[") && isValue) {
       this.#closers.push(one === "{" ? "}" : "]");
       this.#state = one === "{" ? "first name" : "first";
       this.#complete = start + at + 1;
-      this.#broken = this.#closers.length > MAX_PREFIX_DEPTH;
+      this.#valueBegins();
+      this.#broken ||= this.#closers.length > MAX_PREFIX_DEPTH;
     } else if (
       one === this.#closers.at(-1) &&
       (state === "after" || (state === "first" && one === "]") || (state === "first name" && one === "}"))
@@ -105,6 +124,7 @@ export class JsonPrefix {
       this.#state = "value";
     } else if (isValue && /[-tfn0-9]/.test(one)) {
       this.#state = "scalar";
+      this.#word = 1;
     } else {
       this.#broken = true;
     }
@@ -121,6 +141,11 @@ export class JsonPrefix {
     }
     const size = escapeSize(text, end);
     return size === undefined || end + size > text.length ? undefined : end + size;
+  }
+
+  #valueBegins(): void {
+    this.#values += 1;
+    this.#broken = this.#values > MAX_PREFIX_VALUES;
   }
 
   #valueEnds(end: number): void {

@@ -4,18 +4,14 @@ import type { MessageStream } from "./generated/streams";
 import type {
   Message,
   MessageBlock,
-  MessageBlockDelta,
   MessageBlockStopEvent,
   MessageCitationsDelta,
-  MessageInputJsonDelta,
-  MessageSignatureDelta,
   MessageStopEvent,
   MessageStreamEvent,
-  MessageTextDelta,
-  MessageThinkingDelta,
 } from "./generated/types";
 import { growing, growingList } from "./growing";
-import { type Block, MessageSoFar } from "./message-so-far";
+import type { Members } from "./members";
+import { type Block, MessageSoFar, objectIn, textIn } from "./message-so-far";
 import { ApiPromise } from "./promise";
 import { type Failure, Reader, type ReaderListeners } from "./reader";
 
@@ -36,7 +32,7 @@ export interface InputJsonEvent {
   /** The new text. */
   readonly partial_json: string;
   /**
-   * The input so far; `{}` before it begins. The text is parsed when this is first read. Beyond 1 MiB of text, it is
+   * The input so far; `{}` before it begins. The text is parsed when this is first read. Beyond 8 MiB of text, 128 levels or 100,000 values, it is
    * `{}`, too: the whole input is in the event `content_block_stop`.
    */
   readonly snapshot: unknown;
@@ -144,41 +140,35 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
   protected take(event: MessageStreamEvent | undefined, events: MessageEvent[]): Failure | undefined {
     if (event === undefined) return undefined;
     switch (event.type) {
-      case "message_start": {
+      case "message_start":
         events.push(event);
         // The text of a message that arrived whole is new text, too.
-        for (const { members } of this.#soFar.begin(event.message)) {
-          const text = members["type"] === "text" ? members["text"] : undefined;
-          if (typeof text === "string" && text !== "") events.push({ type: "text", text, snapshot: text });
+        for (const block of this.#soFar.begin(event)) {
+          const text = block.members["type"] === "text" ? block.text("text") : "";
+          if (text !== "") events.push({ type: "text", text, snapshot: text });
         }
         break;
-      }
       case "content_block_start":
         events.push(event);
         this.#soFar.beginBlock(event);
         break;
       case "content_block_delta": {
         events.push(event);
-        if (event.delta == null) break;
-        const block = this.#soFar.block(event);
-        block.add(event.delta);
-        const piece = eventOf(event.delta, block);
+        const delta = objectIn(event, "delta");
+        if (delta === undefined) break;
+        const piece = eventOf(delta, this.#soFar.add(event, delta));
         if (piece !== undefined) events.push(piece);
         break;
       }
-      case "content_block_stop": {
-        const block = this.#soFar.block(event);
-        block.end();
-        events.push(extended(event, "content_block", block.document));
+      case "content_block_stop":
+        events.push(extended(event, "content_block", this.#soFar.endBlock(event)));
         break;
-      }
       case "message_delta":
         events.push(event);
         this.#soFar.settle(event);
         break;
       case "message_stop":
-        this.#soFar.end();
-        events.push(extended(event, "message", this.#soFar.message as Message));
+        events.push(extended(event, "message", this.#soFar.end()));
         break;
       default:
         events.push(event);
@@ -241,26 +231,23 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
 }
 
 /** The event of a piece of a block, which has been added to it; `undefined` for a kind that is not known. */
-function eventOf(delta: MessageBlockDelta, block: Block): MessageEvent | undefined {
-  switch (delta.type) {
-    case "text_delta": {
-      const { text } = delta as MessageTextDelta;
-      return { type: "text", text: text ?? "", snapshot: String(block.members["text"] ?? "") };
-    }
+function eventOf(delta: Members, block: Block): MessageEvent | undefined {
+  const piece = (name: string) => textIn(delta, name);
+  switch (delta["type"]) {
+    case "text_delta":
+      return { type: "text", text: piece("text"), snapshot: block.text("text") };
     case "input_json_delta": {
-      const { partial_json = "" } = delta as MessageInputJsonDelta;
       const { text, cut } = block.input;
-      return growing({ type: "input_json", partial_json } as const, "snapshot", text, cut, {});
+      const event = { type: "input_json", partial_json: piece("partial_json") } as const;
+      return growing(event, "snapshot", text, cut, {});
     }
-    case "thinking_delta": {
-      const { thinking } = delta as MessageThinkingDelta;
-      const snapshot = String(block.members["thinking"] ?? "");
-      return { type: "thinking", thinking: thinking ?? "", snapshot };
-    }
+    case "thinking_delta":
+      return { type: "thinking", thinking: piece("thinking"), snapshot: block.text("thinking") };
     case "signature_delta":
-      return { type: "signature", signature: (delta as MessageSignatureDelta).signature ?? "" };
+      return { type: "signature", signature: piece("signature") };
     case "citations_delta": {
-      const { citation } = delta as MessageCitationsDelta;
+      const citation = delta["citation"] as CitationEvent["citation"] | null | undefined;
+      if (citation == null) return undefined;
       const citations = block.citations as CitationEvent["snapshot"];
       return growingList({ type: "citation", citation } as const, citations);
     }

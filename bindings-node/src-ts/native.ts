@@ -77,8 +77,8 @@ export class NativeModels extends NativeModelsResource {
       site,
       fetch: (more) =>
         this.connection.send<NativeModelList>(operation, [], { ...params, ...more }, options, site),
-      elements: ({ models }) => models,
-      end: ({ nextPageToken }) => nextPageToken,
+      elements: "models",
+      end: "nextPageToken",
       // The mapping of protocol buffers writes nothing as an empty text.
       goesOn: ({ nextPageToken }) => Boolean(nextPageToken),
       after: (pageToken) => ({ pageToken }),

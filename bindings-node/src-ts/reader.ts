@@ -107,7 +107,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
 
   /**
    * Adds the events of an item of the stream; of `undefined`, those at its end. Returns what ends the stream after them, if
-   * the answer cannot become what was requested.
+   * the answer cannot become what was requested. Errors: `UnexpectedMember`.
    */
   protected abstract take(
     item: ItemOf<S> | undefined,
@@ -143,8 +143,13 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
       // A stream that was closed before it began has no events; reading it would be a mistake of the caller.
       for await (const item of this.#isClosed && isDue ? [] : stream) {
         const events: E[] = [];
-        const taken = this.take(item as ItemOf<S>, events);
-        const failure = taken instanceof Promise ? await taken : taken;
+        let failure: Failure | undefined;
+        try {
+          const taken = this.take(item as ItemOf<S>, events);
+          failure = taken instanceof Promise ? await taken : taken;
+        } catch (error) {
+          throw stream.readingError(error, item);
+        }
         for (const event of events) {
           this.tell(event);
           yield event;

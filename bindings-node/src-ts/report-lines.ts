@@ -3,7 +3,7 @@
 import type { Transform, TransformCallback } from "node:stream";
 
 import type { EngineJudged } from "./engine";
-import type { ValidationOutcome } from "./report";
+import type { ValidationOutcome } from "./report-outcome";
 import type { ReportPool } from "./report-pool";
 
 /** The verdict on one line. */

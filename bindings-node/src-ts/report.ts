@@ -2,69 +2,19 @@
 
 import type { Transform } from "node:stream";
 import type { ProtocolReport } from "./check";
-import {
-  type EngineDocument,
-  type EngineFinding,
-  type EngineJudged,
-  type EngineMade,
-  type EngineValidator,
-  type EngineValidatorOptions,
-  type EngineVerdict,
-  engine,
-} from "./engine";
+import { type EngineDocument, type EngineValidator, type EngineValidatorOptions, engine } from "./engine";
 import { CallSite, failure } from "./failure";
 import { FileError, InternalError } from "./generated/errors";
-import type { OverallStatus, Report, Status } from "./generated/report";
+import type { Report } from "./generated/report";
+import type { Comparison, DiffOptions } from "./report-comparison";
 import { judgedLines } from "./report-lines";
+import { outcomeOf, textOf, type ValidationOutcome } from "./report-outcome";
 import { ReportPool } from "./report-pool";
 
 export type * from "./generated/report";
+export type * from "./report-comparison";
 export type { JudgedLine } from "./report-lines";
-
-/** One rule that a document breaks, or one advisory. */
-export interface Violation {
-  /**
-   * JSON Pointer of the invalid value; for a missing or unknown property, of its object. Beyond 256 code
-   * points, it is truncated and ends in `…`, as does `property`.
-   */
-  readonly pointer: string;
-  /** Line of the value in the input, from 1. */
-  readonly line: number;
-  /** Column of the value in its line, in code points, from 1. */
-  readonly column: number;
-  /**
-   * The JSON Schema keyword, or why the document cannot be read: `size`, `empty`, `encoding`, `syntax`, `number`,
-   * `duplicate_key`, `depth`, `trailing`.
-   */
-  readonly rule: string;
-  /** The property that is missing, unknown or repeated. */
-  readonly property: string | null;
-  /** The expected value, in words. */
-  readonly expected: string | null;
-  /** The actual value: the document's own text, truncated to 64 characters. */
-  readonly found: string | null;
-  /** One line for people: location, problem, section. */
-  readonly message: string;
-  /** Section of the specification the rule comes from; `ours` for a rule it does not state. */
-  readonly section: string;
-}
-
-/** The verdict on a document. */
-export interface ValidationOutcome {
-  /**
-   * Whether the document is a valid report, or valid additional checks; with `strict`, also whether it has no
-   * advisories.
-   */
-  readonly valid: boolean;
-  /** In document order: the first 1000, or `maxFindings`. */
-  readonly violations: readonly Violation[];
-  /** Suspicious content that breaks no rule; invalid only with `strict`. Limited like `violations`. */
-  readonly advisories: readonly Violation[];
-  /** Number of further violations that are not listed. */
-  readonly more_violations: number;
-  /** Number of further advisories that are not listed. */
-  readonly more_advisories: number;
-}
+export { InvalidReport, type ValidationOutcome, type Violation } from "./report-outcome";
 
 /** How documents are validated. */
 export interface ValidateOptions {
@@ -137,115 +87,6 @@ export interface SarifOptions {
    * else `report.json`.
    */
   path?: string | undefined;
-}
-
-/** What counts as slower or faster in a comparison. */
-export interface DiffOptions {
-  /**
-   * A cell is slower if its time grew by more than this percentage of the old time, and by more than
-   * `slowerMs`. Default: 50.
-   */
-  slowerPercent?: number | undefined;
-  /** In milliseconds. Default: 200. */
-  slowerMs?: number | undefined;
-}
-
-/** A cell of two reports: a check on a model, or without a model. */
-export interface ComparedCell {
-  /** The check. */
-  readonly id: string;
-  /** The model; null for the check of the model list. */
-  readonly model: string | null;
-}
-
-/** A cell whose result changed. */
-export interface Turn extends ComparedCell {
-  /** The result in the old report. */
-  readonly old: Status;
-  /** The result in the new report. */
-  readonly new: Status;
-  /** Why the new result is not a pass, or why the old one was not. */
-  readonly explanation: string | null;
-}
-
-/** A cell whose value differs. */
-export interface Reworded extends ComparedCell {
-  /** The value in the old report. */
-  readonly old: string;
-  /** The value in the new report. */
-  readonly new: string;
-}
-
-/** A cell whose duration changed. */
-export interface Timing extends ComparedCell {
-  /** Time in the old report, in milliseconds. */
-  readonly old_ms: number;
-  /** Time in the new report, in milliseconds. */
-  readonly new_ms: number;
-}
-
-/** One of two reports. */
-export interface Side {
-  /** Address of the tested service. */
-  readonly endpoint: string;
-  /** When the report was created. */
-  readonly generated_at: string;
-  /** Its verdict. */
-  readonly overall_status: OverallStatus;
-}
-
-/** The changes from one report to another. A missing cell counts as skipped. */
-export interface Comparison {
-  /** The old report. */
-  readonly old: Side;
-  /** The new report. */
-  readonly new: Side;
-  /** Settings that differ, by JSON Pointer. */
-  readonly settings: readonly { readonly pointer: string; readonly old: unknown; readonly new: unknown }[];
-  /** Cells that did not pass and now do. */
-  readonly better: readonly Turn[];
-  /** Cells that passed and no longer do, or were skipped and now fail. */
-  readonly worse: readonly Turn[];
-  /** Cells that passed, and that the new run left out. */
-  readonly not_run: readonly Turn[];
-  /** Cells that failed, and that the new run skipped. */
-  readonly hidden: readonly Turn[];
-  /** Cells that fail in both reports, for different reasons. */
-  readonly fails_otherwise: readonly Reworded[];
-  /** Cells with the same result that took longer. */
-  readonly slower: readonly Timing[];
-  /** Cells with the same result that took less time. */
-  readonly faster: readonly Timing[];
-  /** Cells whose reported model differs. */
-  readonly other_model: readonly Reworded[];
-  /** What counts as slower or faster. */
-  readonly thresholds: { readonly percent: number; readonly ms: number };
-}
-
-/**
- * A document to be converted is not a valid report.
- *
- * @example
- * ```js
- * import { report } from "gatewright";
- *
- * try {
- *   report.html("{}");
- * } catch (error) {
- *   if (!(error instanceof report.InvalidReport)) throw error;
- *   console.log(error.outcome.violations[0].message);
- * }
- * ```
- */
-export class InvalidReport extends Error {
-  /** The verdict on the document. */
-  readonly outcome: ValidationOutcome;
-
-  constructor(message: string, outcome: ValidationOutcome) {
-    super(message);
-    Object.defineProperty(this, "name", { value: "InvalidReport", configurable: true, writable: true });
-    this.outcome = outcome;
-  }
 }
 
 /**
@@ -628,38 +469,6 @@ function unlessText(source: ReportSource, error: FileError): FileError {
 function documentOf({ error, bytes }: EngineDocument): Uint8Array {
   if (bytes === undefined) throw failure(error ?? "", new CallSite(documentOf));
   return bytes;
-}
-
-/** The outcome that the engine has made; that of a clean document, if it has made none. */
-function outcomeOf(made: EngineJudged | null | undefined): ValidationOutcome {
-  if (made === null || made === undefined) {
-    return { valid: true, violations: [], advisories: [], more_violations: 0, more_advisories: 0 };
-  }
-  if (typeof made === "string") return parsed(made);
-  const { error, verdict } = made;
-  if (error !== undefined) throw failure(error, new CallSite(outcomeOf));
-  return parsed(verdict ?? "");
-}
-
-function parsed(json: string): ValidationOutcome {
-  const [valid, violations, advisories, more_violations, more_advisories] = JSON.parse(json) as EngineVerdict;
-  return {
-    valid,
-    violations: violations.map(violationOf),
-    advisories: advisories.map(violationOf),
-    more_violations,
-    more_advisories,
-  };
-}
-
-function violationOf(finding: EngineFinding): Violation {
-  const [pointer, line, column, rule, property, expected, found, message, section] = finding;
-  return { pointer, line, column, rule, property, expected, found, message, section };
-}
-
-function textOf(made: EngineMade): string {
-  if (made.text === undefined) throw new InvalidReport(made.summary ?? "", outcomeOf(made));
-  return made.text;
 }
 
 function fileError(error: unknown): FileError {

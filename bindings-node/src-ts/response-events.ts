@@ -8,6 +8,7 @@ import type {
 } from "./generated/types";
 import { growing } from "./growing";
 import { JsonPrefix } from "./json-prefix";
+import { integerMember, textMember } from "./members";
 import { ApiPromise } from "./promise";
 import { Reader, type ReaderListeners } from "./reader";
 import type { ParsedResponse } from "./responses";
@@ -18,7 +19,7 @@ export interface ResponseTextEvent extends ResponseTextDeltaEvent {
   /** The text so far. */
   readonly snapshot: string;
   /**
-   * The JSON so far; null if the request has no format, no value has begun, or the text exceeds 1 MiB. Parsed
+   * The JSON so far; null if the request has no format, no value has begun, or the text exceeds 8 MiB, 128 levels or 100,000 values. Parsed
    * when it is read.
    */
   readonly parsed: unknown;
@@ -77,7 +78,7 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent, Res
   protected take(event: ResponseStreamEvent | undefined, events: ResponseEvent[]): undefined {
     if (event === undefined) return undefined;
     if (event.type === "response.output_text.delta") {
-      const { text, prefix } = this.#add(event, event.content_index ?? 0);
+      const { text, prefix } = this.#add(event, integerMember(event, "content_index", "") ?? 0);
       growing(event, "parsed", text, prefix.cut());
     } else if (event.type === "response.function_call_arguments.delta") {
       this.#add(event, undefined);
@@ -86,16 +87,17 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent, Res
     return undefined;
   }
 
-  /** Adds the new text of an event to the text so far, and that to the event. */
+  /** Adds the new text of an event to the text so far, and that to the event. Errors: `UnexpectedMember`. */
   #add(
     event: ResponseTextDeltaEvent | ResponseFunctionCallArgumentsDeltaEvent,
     part: number | undefined,
   ): { text: string; readonly prefix: JsonPrefix } {
-    const place = `${event.type} ${event.output_index} ${part}`;
+    const delta = textMember(event, "delta", "") ?? "";
+    const place = `${event.type} ${integerMember(event, "output_index", "")} ${part}`;
     const known = this.#texts.get(place) ?? { text: "", prefix: new JsonPrefix() };
     this.#texts.set(place, known);
-    known.text += event.delta ?? "";
-    if (this.#format !== undefined && part !== undefined) known.prefix.feed(event.delta ?? "");
+    known.text += delta;
+    if (this.#format !== undefined && part !== undefined) known.prefix.feed(delta);
     Object.defineProperty(event, "snapshot", { value: known.text, configurable: true });
     return known;
   }

@@ -9,6 +9,7 @@ import { CallSite, failure, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
 import { operations } from "./generated/operations";
 import type { Response } from "./generated/types";
+import { readingError } from "./members";
 import type { Operation } from "./operation";
 import { ApiPromise } from "./promise";
 import { Listed } from "./ready";
@@ -150,6 +151,17 @@ export class Stream<T> extends Events<T> {
     return resultOf<F>(this.#operation, answer);
   }
 
+  /**
+   * What to throw where a helper that reads an event has thrown `error`.
+   *
+   * @internal
+   */
+  readingError(error: unknown, event: unknown): unknown {
+    const { operation, method = operation, site } = this.#origin;
+    const what = "an event of the stream";
+    return readingError(error, { what, document: event, operation, method, site, response: this.response });
+  }
+
   /** The error of an answer whose last event says that it failed, which its text does not show. */
   async #verdict(): Promise<unknown> {
     const { operation, method = operation, site } = this.#origin;
@@ -157,15 +169,16 @@ export class Stream<T> extends Events<T> {
     // The stream was closed on purpose: no error is reported.
     const partial = await this.#whole<Partial<Response>>(site).catch(() => undefined);
     if (partial?.status !== "failed") return undefined;
-    const { code, message = "the gateway does not say why" } = partial.error ?? {};
+    const { code, message } = (partial.error ?? {}) as { code?: unknown; message?: unknown };
+    const reason = typeof message === "string" ? message : "the gateway does not say why";
     return failureOf(
       {
         kind: "stream",
-        message: `${method}: the answer failed: ${message}`,
+        message: `${method}: the answer failed: ${reason}`,
         operation,
         status,
         requestId,
-        code: code ?? undefined,
+        code: typeof code === "string" ? code : undefined,
         partial,
       },
       site,

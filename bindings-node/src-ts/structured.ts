@@ -13,6 +13,7 @@ import type {
   Response,
   ResponseTextFormat,
 } from "./generated/types";
+import { type Members, objectAt, objectMember, objectsMember, readingError, textMember } from "./members";
 import type { Operation } from "./operation";
 import { responseOf } from "./response";
 import {
@@ -160,93 +161,131 @@ export interface CallOrigin {
 
 /**
  * Adds `parsed` to each message. Not enumerable: the message goes back into a conversation as it arrived. Errors:
- * `StructuredOutputError` if a choice was cut off, or its text is not a value of the schema.
+ * `StructuredOutputError` if a choice was cut off, or its text is not a value of the schema; `DecodeError`.
  */
-export async function parseCompletion(
+export function parseCompletion(
   completion: ChatCompletion,
   format: Format,
   origin: CallOrigin,
 ): Promise<void> {
-  for (const { message, finish_reason: reason } of completion.choices) {
-    const { content: text, refusal, tool_calls: calls, function_call: call } = message;
-    refuseCutOff(completion, reason, text, origin);
-    // Beside calls of tools, a text is no answer yet.
-    const none = refusal != null || (calls?.length ?? 0) > 0 || call != null;
-    add(message, "parsed", none ? null : await readValue(completion, text ?? "", format, origin));
-  }
+  return reading(completion, origin, async () => {
+    for (const [position, choice] of objectsMember(completion, "choices", "").entries()) {
+      const place = `/choices/${position}`;
+      const message = objectAt(choice["message"], `${place}/message`);
+      const text = textMember(message, "content", `${place}/message`);
+      refuseCutOff(completion, textMember(choice, "finish_reason", place), text, origin);
+      const calls = objectsMember(message, "tool_calls", `${place}/message`);
+      // Beside calls of tools, a text is no answer yet.
+      const none = message["refusal"] != null || calls.length > 0 || message["function_call"] != null;
+      add(message, "parsed", none ? null : await readValue(completion, text ?? "", format, origin));
+    }
+  });
 }
 
 /**
  * Adds `output_parsed`, the value of the last message, and `refusal`. Errors: `StructuredOutputError` if it failed or was
- * cut off, or its text is not a value of the schema.
+ * cut off, or its text is not a value of the schema; `DecodeError`.
  */
-export async function parseResponse(response: Response, format: Format, origin: CallOrigin): Promise<void> {
-  const { text, refusal } = lastMessage(response);
-  if (response.status === "incomplete") {
-    const reason = response.incomplete_details?.reason ?? "incomplete";
-    refuseCutOff(response, cutOffCode(reason) ?? "incomplete", text, origin);
-  }
-  if (response.status === "failed") {
-    const cause = response.error?.message ?? "the gateway does not say why";
-    throw unfit(response, { code: "failed", message: `the answer failed: ${cause}` }, origin);
-  }
-  // Beside calls of tools, a text is no answer yet.
-  const calls = response.output.some(({ type }) => type === "function_call" || type === "custom_tool_call");
-  const none = text === null || refusal !== null || calls;
-  add(response, "output_parsed", none ? null : await readValue(response, text, format, origin));
-  add(response, "refusal", refusal);
+export function parseResponse(response: Response, format: Format, origin: CallOrigin): Promise<void> {
+  return reading(response, origin, async () => {
+    const items = objectsMember(response, "output", "");
+    const { text, refusal } = lastMessage(items);
+    if (response.status === "incomplete") {
+      const reason = objectMember(response, "incomplete_details", "")?.["reason"];
+      refuseCutOff(response, cutOffCode(reason) ?? "incomplete", text, origin);
+    }
+    if (response.status === "failed") {
+      const error = objectMember(response, "error", "") ?? {};
+      const cause = textMember(error, "message", "/error") ?? "the gateway does not say why";
+      throw unfit(response, { code: "failed", message: `the answer failed: ${cause}` }, origin);
+    }
+    // Beside calls of tools, a text is no answer yet.
+    const calls = items.some(({ type }) => type === "function_call" || type === "custom_tool_call");
+    const none = text === undefined || refusal !== undefined || calls;
+    add(response, "output_parsed", none ? null : await readValue(response, text, format, origin));
+    add(response, "refusal", refusal ?? null);
+  });
 }
 
 /**
  * Adds `parsed_output`. Errors: `StructuredOutputError` if it was cut off, or its text is not a value of the
- * schema.
+ * schema; `DecodeError`.
  */
-export async function parseMessage(message: Message, format: Format, origin: CallOrigin): Promise<void> {
-  const blocks = message.content as readonly { readonly type: string; readonly text?: string }[];
-  const text = joined(blocks.filter(({ type }) => type === "text"));
-  refuseCutOff(message, cutOffCode(message.stop_reason) ?? "", text, origin);
-  // Beside calls of tools, a text is no answer yet, and the text of a refusal never is.
-  const none = message.stop_reason === "refusal" || blocks.some(({ type }) => type === "tool_use");
-  add(message, "parsed_output", none ? null : await readValue(message, text, format, origin));
+export function parseMessage(message: Message, format: Format, origin: CallOrigin): Promise<void> {
+  return reading(message, origin, async () => {
+    const blocks = objectsMember(message, "content", "");
+    const text = joined(blocks, "/content", ({ type }) => type === "text");
+    refuseCutOff(message, cutOffCode(message.stop_reason), text, origin);
+    // Beside calls of tools, a text is no answer yet, and the text of a refusal never is.
+    const none = message.stop_reason === "refusal" || blocks.some(({ type }) => type === "tool_use");
+    add(message, "parsed_output", none ? null : await readValue(message, text, format, origin));
+  });
 }
 
 /**
  * Adds `parsed`, the value of the first candidate. Errors: `StructuredOutputError` if it was cut off, the prompt was blocked,
- * or the text is not a value of the schema.
+ * or the text is not a value of the schema; `DecodeError`.
  */
-export async function parseContent(
+export function parseContent(
   response: GenerateContentResponse,
   format: Format,
   origin: CallOrigin,
 ): Promise<void> {
-  const [candidate] = response.candidates ?? [];
-  const isBlocked = candidate === undefined && response.promptFeedback?.["blockReason"] != null;
-  const parts = candidate?.content?.parts ?? [];
-  const text = joined(parts.filter(({ thought }) => thought !== true));
-  const reason = isBlocked ? "content_filter" : cutOffCode(candidate?.finishReason);
-  refuseCutOff(response, reason ?? "", text, origin);
-  // Beside calls of functions, a text is no answer yet.
-  const none = parts.some(({ functionCall }) => functionCall != null);
-  add(response, "parsed", none ? null : await readValue(response, text, format, origin));
+  return reading(response, origin, async () => {
+    const [candidate] = objectsMember(response, "candidates", "");
+    const feedback = objectMember(response, "promptFeedback", "");
+    const isBlocked = candidate === undefined && feedback?.["blockReason"] != null;
+    const content = objectMember(candidate ?? {}, "content", "/candidates/0") ?? {};
+    const parts = objectsMember(content, "parts", "/candidates/0/content");
+    const text = joined(parts, "/candidates/0/content/parts", ({ thought }) => thought !== true);
+    const reason = isBlocked ? "content_filter" : cutOffCode(candidate?.["finishReason"]);
+    refuseCutOff(response, reason, text, origin);
+    // Beside calls of functions, a text is no answer yet.
+    const none = parts.some(({ functionCall }) => functionCall != null);
+    add(response, "parsed", none ? null : await readValue(response, text, format, origin));
+  });
 }
 
-function joined(parts: readonly { readonly text?: string | null }[]): string {
-  return parts.map(({ text }) => text ?? "").join("");
+/** Reads an answer. Errors: those of `read`; `DecodeError` if a member has a type that it cannot read. */
+async function reading(
+  answer: object,
+  { operation, site }: CallOrigin,
+  read: () => Promise<void>,
+): Promise<void> {
+  try {
+    await read();
+  } catch (error) {
+    const { id, name: method } = operation;
+    const response = responseOf(answer);
+    throw readingError(error, {
+      what: "the response",
+      document: answer,
+      operation: id,
+      method,
+      site,
+      response,
+    });
+  }
 }
 
-/** What is read of the items of a response. */
-interface Item {
-  readonly type: string;
-  readonly content?: readonly { readonly type: string; readonly text?: string; readonly refusal?: string }[];
+/** The texts of those of the parts that count. */
+function joined(parts: readonly Members[], place: string, counts: (part: Members) => boolean): string {
+  const texts = parts.map((part, at) =>
+    counts(part) ? textMember(part, "text", `${place}/${at}`) : undefined,
+  );
+  return texts.map((text) => text ?? "").join("");
 }
 
-/** Text and refusal of the last message; null for each that is missing. */
-function lastMessage({ output }: Response): { text: string | null; refusal: string | null } {
-  const messages = (output as readonly Item[]).filter(({ type }) => type === "message");
-  const parts = messages.at(-1)?.content ?? [];
+/** Text and refusal of the last message; `undefined` for each that is missing. */
+function lastMessage(items: readonly Members[]): { text: string | undefined; refusal: string | undefined } {
+  const at = items.map(({ type }) => type).lastIndexOf("message");
+  const parts = objectsMember(items[at] ?? {}, "content", `/output/${at}`);
   const joined = (type: string, member: "text" | "refusal") => {
-    const found = parts.filter((part) => part.type === type).map((part) => part[member] ?? "");
-    return found.length === 0 ? null : found.join("");
+    const texts: string[] = [];
+    for (const [index, part] of parts.entries()) {
+      if (part["type"] === type) texts.push(textMember(part, member, `/output/${at}/content/${index}`) ?? "");
+    }
+    return texts.length === 0 ? undefined : texts.join("");
   };
   return { text: joined("output_text", "text"), refusal: joined("refusal", "refusal") };
 }
@@ -255,7 +294,13 @@ function add(holder: object, name: string, value: unknown): void {
   Object.defineProperty(holder, name, { value, configurable: true, writable: true });
 }
 
-function refuseCutOff(answer: object, reason: string, text: string | null, origin: CallOrigin): void {
+function refuseCutOff(
+  answer: object,
+  reason: string | undefined,
+  text: string | undefined,
+  origin: CallOrigin,
+): void {
+  if (reason === undefined) return;
   const advice = ADVICE.get(reason);
   if (advice !== undefined) {
     throw unfit(answer, { code: reason, message: `${advice} (reason: ${reason})${beginning(text)}` }, origin);
@@ -301,7 +346,7 @@ function unfit(
   ) as StructuredOutputError;
 }
 
-function beginning(text: string | null): string {
+function beginning(text: string | undefined): string {
   if (!text) return "; its text is empty";
   return `; its text begins: ${text.slice(0, MAX_SHOWN_LENGTH)}${text.length > MAX_SHOWN_LENGTH ? "…" : ""}`;
 }

@@ -296,6 +296,33 @@ test("closing, and leaving the loop, are told to listeners as abort", async (t) 
   await assert.rejects(aborted.done(), CancelledError);
 });
 
+test("a stream that is closed in the turn in which it gets its listeners tells them so once its headers arrive", async (t) => {
+  let begin;
+  const begun = new Promise((resolve) => {
+    begin = resolve;
+  });
+  const server = await serve(t, async (_, socket) => {
+    server.socket = socket;
+    await begun;
+    beginEvents(socket);
+    sendEvents(socket, ...textStream.slice(0, 3));
+  });
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+  const calls = [];
+  const closed = client.messages.stream(MESSAGE);
+  for (const name of ["connect", "text", "streamEvent", "message", "error", "abort", "end"]) {
+    closed.on(name, () => calls.push(name));
+  }
+  closed.close();
+  const done = assert.rejects(closed.done(), CancelledError);
+  const message = assert.rejects(closed.finalMessage(), CancelledError);
+  // Reading begins after this turn, when the headers have not arrived.
+  setTimeout(begin, 20);
+  await Promise.all([done, message]);
+  assert.deepEqual(calls, ["connect", "abort", "end"]);
+  await closedByClient(server.socket, 500);
+});
+
 test("an error that nobody hears of is unhandled", async (t) => {
   const { server } = await streaming(t, textStream.slice(0, 3));
   const { output, code } = await runModule(

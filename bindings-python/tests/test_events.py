@@ -17,7 +17,14 @@ from conftest import VECTORS, Connection, Gateway
 from gatewright import AsyncClient, Client
 from gatewright._chat_events import ChatEvents
 from gatewright._growing import GrowingText
-from gatewright._json_prefix import MAX_PREFIX, MAX_PREFIX_DEPTH, JsonPrefix, value_of
+from gatewright._json_prefix import (
+    MAX_PREFIX,
+    MAX_PREFIX_DEPTH,
+    MAX_PREFIX_VALUES,
+    MAX_PREFIX_WORD,
+    JsonPrefix,
+    value_of,
+)
 from test_structured import QUESTION, City
 
 Serve = Callable[[Callable[[Connection], None]], str]
@@ -55,11 +62,52 @@ def test_every_beginning_of_a_document_has_a_value_that_only_grows() -> None:
         assert value_of(text, *prefix.cut()) == value
 
 
-def test_a_document_that_is_too_long_or_too_deep_has_no_value() -> None:
-    long, deep = JsonPrefix(), JsonPrefix()
-    long.feed('"' + "x" * MAX_PREFIX)
-    deep.feed("[" * (MAX_PREFIX_DEPTH + 1))
-    assert long.cut() == deep.cut() == (0, "")
+@pytest.mark.parametrize(
+    ("within", "beyond"),
+    [
+        ('"' + "x" * (MAX_PREFIX - 1), "x"),
+        # In bytes, not in characters.
+        ('"' + "é" * (MAX_PREFIX // 2 - 1), "é"),
+        ("[" * MAX_PREFIX_DEPTH, "["),
+        # The list is a value, too, and a number is one once it is complete.
+        ("[" + "0," * (MAX_PREFIX_VALUES - 1) + "0", ","),
+        ("[" + '"",' * (MAX_PREFIX_VALUES - 1), '"'),
+        ("[" + "{}," * (MAX_PREFIX_VALUES - 1), "{"),
+        ('{"a":' + "1" * MAX_PREFIX_WORD, "1"),
+    ],
+    ids=["length", "bytes", "depth", "numbers", "texts", "objects", "word"],
+)
+def test_the_beginning_of_a_document_has_a_value_within_the_bounds_of_the_core(
+    within: str, beyond: str
+) -> None:
+    prefix = JsonPrefix()
+    prefix.feed(within)
+    assert value_of(within, *prefix.cut()) is not None
+    prefix.feed(beyond)
+    assert prefix.cut() == (0, "")
+    prefix.feed(" ")
+    assert prefix.cut() == (0, "")
+
+
+def test_the_bounds_of_the_beginning_of_a_document_are_those_of_the_core() -> None:
+    # MAX_TEXT_BYTES, MAX_DEPTH, MAX_VALUES and MAX_WORD_BYTES in core/src/stream/json_prefix.rs.
+    bounds = (MAX_PREFIX, MAX_PREFIX_DEPTH, MAX_PREFIX_VALUES, MAX_PREFIX_WORD)
+    assert bounds == (8 * 1024 * 1024, 128, 100_000, 1024)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'["\ud83d\ude00", "\\ud83d"', ["😀", r"\ud83d"]),
+        (r'["\ud83dx\ude00", "\ud83d\ud83d\ude00"', ["\ufffdx\ufffd", "\ufffd😀"]),
+        ('["a", -Infinity, ', None),
+        ('["a", 1e999, ', None),
+    ],
+)
+def test_the_beginning_of_a_document_has_no_value_that_json_cannot_represent(text: str, value: Any) -> None:
+    prefix = JsonPrefix()
+    prefix.feed(text)
+    assert value_of(text, *prefix.cut()) == value
 
 
 # Events of chat.
@@ -148,6 +196,46 @@ def test_choices_are_kept_apart(serve: Serve) -> None:
     ):
         done = [(event.index, event.content) for event in stream if event.type == "content.done"]
     assert done == [(1, "x"), (0, "ab")]
+
+
+def test_choices_without_an_index_have_that_of_their_position(serve: Serve) -> None:
+    choices = [{"delta": {"content": text}, "finish_reason": "stop"} for text in ("a", "x")]
+    with (
+        Client(serve(stream_of([{"id": "c", "choices": choices}])), "key", max_retries=0) as client,
+        client.chat.completions.stream(model="m", messages=QUESTION) as stream,
+    ):
+        done = [(event.index, event.content) for event in stream if event.type == "content.done"]
+        final = stream.get_final_completion()
+    assert done == [(0, "a"), (1, "x")]
+    assert [(choice.index, choice.message.content) for choice in final.choices] == done
+
+
+def test_calls_that_are_taken_up_again_and_again_cost_as_much_as_their_own_text() -> None:
+    # Each time, the arguments so far are those of a call that is complete. Parsing them takes milliseconds.
+    events: list[Any] = []
+    chat = ChatEvents(None)
+
+    def push(index: int, arguments: str) -> None:
+        function = types.SimpleNamespace(name="f", arguments=arguments)
+        call = types.SimpleNamespace(index=index, function=function, custom=None)
+        delta = types.SimpleNamespace(content=None, refusal=None, tool_calls=[call])
+        choice = types.SimpleNamespace(index=0, delta=delta, logprobs=None, finish_reason=None)
+        chat.of(types.SimpleNamespace(choices=[choice]), events)
+
+    push(0, "[0" + ", 0" * 300_000)
+    for _ in range(20_000):
+        push(1, " ")
+        push(0, ",0")
+    push(1, "[]")
+    done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
+    assert len(done) == 40_001
+    assert done[-1].arguments.endswith(",0,0,0")
+    assert done[-1].parsed_arguments is None
+    push(0, "]")
+    push(1, "")
+    (last,) = [event for event in events if event.type == done[0].type and event.index == 0][-1:]
+    assert last.parsed_arguments == [0] * 320_001
+    assert last.parsed_arguments is last.parsed_arguments, "parsed once"
 
 
 def test_a_gateway_streams_a_value(client: Client) -> None:
@@ -309,31 +397,18 @@ def test_the_message_so_far_grows_with_its_events(serve: Serve) -> None:
             list(stream.text_stream)
 
 
-@pytest.mark.parametrize(
-    ("path", "event"),
-    [
-        ("chat", {"id": "c", "choices": [{"index": {}, "delta": {"content": "a"}}]}),
-        (
-            "messages",
-            {"type": "content_block_start", "index": [1], "content_block": {"type": "text", "text": ""}},
-        ),
-        ("messages", {"type": "content_block_start", "index": 0, "content_block": "abc"}),
-    ],
-)
-def test_members_of_an_unexpected_type_are_an_error_of_the_stream(
-    serve: Serve, path: str, event: dict[str, Any]
-) -> None:
-    start = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
-    before = [{"type": "message_start", "message": start}] if path == "messages" else []
-    arguments: Any = {"model": "m", "messages": QUESTION}
-    with Client(serve(served([*before, event])), "key", max_retries=0) as client:
-        manager: Any = (
-            client.messages.stream(max_tokens=1, **arguments)
-            if path == "messages"
-            else client.chat.completions.stream(**arguments)
-        )
-        with manager as stream, pytest.raises(gatewright.APIError):
-            list(stream)
+def test_members_of_an_unexpected_type_are_an_error_of_the_stream(serve: Serve) -> None:
+    chunk = {"id": "c", "choices": [{"index": {}, "delta": {"content": "a"}}]}
+    with (
+        Client(serve(served([chunk])), "key", max_retries=0) as client,
+        client.chat.completions.stream(model="m", messages=QUESTION) as stream,
+        pytest.raises(gatewright.DecodeError, match="a member of an unexpected type") as caught,
+    ):
+        list(stream)
+    error = caught.value
+    assert (error.operation, error.status_code, error.attempts) == ("create_chat_completion", 200, 1)
+    assert error.request_id == "req_stream"
+    assert str(error).startswith("chat.completions.create: status 200: ")
 
 
 def test_events_with_own_members_are_records_otherwise(serve: Serve) -> None:

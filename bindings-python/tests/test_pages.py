@@ -78,7 +78,7 @@ def test_a_page_is_a_record_otherwise(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_list_that_leads_back_to_an_earlier_page_is_an_error(serve: Serve, length: int) -> None:
+async def test_a_list_that_leads_back_to_an_earlier_page_is_an_error(serve: Serve, length: int) -> None:
     pages = 0
 
     def answer(connection: Connection) -> None:
@@ -92,14 +92,32 @@ def test_a_list_that_leads_back_to_an_earlier_page_is_an_error(serve: Serve, len
             "last_id": item["id"],
             "has_more": True,
         }
-        connection.answer(json.dumps(page).encode())
+        connection.answer(json.dumps(page).encode(), headers="x-request-id: req_page")
 
+    base_url = serve(answer)
     with (
-        Client(serve(answer), "key") as client,
-        pytest.raises(gatewright.DecodeError, match=r"^the list leads back to an earlier page: 'item_\d'$"),
+        Client(base_url, "key") as client,
+        pytest.raises(
+            gatewright.DecodeError, match=r": the list leads back to an earlier page: 'item_\d'"
+        ) as one,
     ):
         list(client.responses.input_items.list("resp_1"))
     assert pages <= 4 * length + 1
+    check_cycle(one.value, "list_response_input_items", "responses.input_items.list")
+    async with AsyncClient(base_url, "key") as other:
+        listed: Any = await other.responses.input_items.list("resp_1")
+        with pytest.raises(gatewright.DecodeError) as two:
+            [item async for item in listed]
+    check_cycle(two.value, "list_response_input_items", "responses.input_items.list")
+
+
+def check_cycle(error: gatewright.DecodeError, operation: str, method: str) -> None:
+    assert (error.operation, error.status_code, error.request_id) == (operation, 200, "req_page")
+    assert error.attempts == 1
+    assert error.headers is not None
+    assert error.headers["x-request-id"] == "req_page"
+    assert str(error).startswith(f"{method}: status 200: the list leads back to an earlier page: ")
+    assert str(error).endswith(" (request req_page)")
 
 
 async def test_an_async_page_goes_on_with_the_next_ones(serve: Serve, gateway: Gateway) -> None:
@@ -124,9 +142,10 @@ def test_the_native_models_go_on_with_the_next_pages(client: Client, serve: Serv
     assert [model.name for model in client.native.models.list()] == names
 
     repeated = json.dumps({"models": [], "nextPageToken": "again"}).encode()
-    base_url = serve(lambda connection: connection.answer(repeated))
-    with Client(base_url, "key") as own, pytest.raises(gatewright.DecodeError, match="again"):
+    base_url = serve(lambda connection: connection.answer(repeated, headers="x-request-id: req_page"))
+    with Client(base_url, "key") as own, pytest.raises(gatewright.DecodeError, match="again") as caught:
         list(own.native.models.list())
+    check_cycle(caught.value, "list_native_models", "native.models.list")
 
 
 async def test_the_native_models_go_on_with_the_next_pages_async(gateway: Gateway) -> None:

@@ -175,8 +175,10 @@ fn use_wheel(place: &Path) -> Result<()> {
 /// them, too, as published.
 const WHEEL_WITHOUT_GATEWAY: [&str; 2] = ["--features", "beside-server,as-tested"];
 /// The same for the addon.
-const ADDON_WITHOUT_GATEWAY: [&str; 2] =
-    ["--features", "gatewright-node/beside-server,gatewright-python/beside-server,gatewright-python/as-tested"];
+const ADDON_WITHOUT_GATEWAY: [&str; 2] = [
+    "--features",
+    "gatewright-node/beside-server,gatewright-python/beside-server,gatewright-python/as-tested",
+];
 
 fn use_lean_wheel(place: &Path) -> Result<()> {
     let (lean, clean) = (place.join("lean"), place.join("lean-venv"));

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gatewright._drive import drive, drive_async
 from gatewright._events import AsyncReader, Event, SyncReader, _Reader
 from gatewright._growing import GrowingText, ListSoFar, TextSoFar
-from gatewright._json_prefix import value_of
 from gatewright._structured import parsed_completion
 
 TYPE_CHECKING = False
@@ -55,7 +54,8 @@ class ContentDeltaEvent(Event):
     @property
     def parsed(self) -> Any:
         """The JSON so far, as plain dicts and lists; None if the request has no format or no value has begun.
-        The text is parsed when this is first read. Beyond 1 MiB of text, it is None."""
+        The text is parsed when this is first read. Beyond 8 MiB of text, 128 levels or 100,000 values, it is
+        None."""
         return self._so_far.value
 
 
@@ -193,15 +193,24 @@ class ToolArgumentsDoneEvent(Event):
 
     type: Literal["tool_calls.function.arguments.done"] = "tool_calls.function.arguments.done"
 
-    def __init__(self, index: int, name: str, arguments: str) -> None:
+    def __init__(self, index: int, name: str, so_far: TextSoFar) -> None:
         self.index = index
         """Index of the call."""
         self.name = name
         """Name of the tool."""
-        self.arguments = arguments
+        # A server may take up one call after another again and again: what it repeats is joined and parsed
+        # only for who reads it.
+        self._so_far = so_far
+
+    @property
+    def arguments(self) -> str:
         """The whole text."""
-        self.parsed_arguments = value_of(arguments, len(arguments), "")
-        """The arguments; None if they are not JSON."""
+        return self._so_far.text
+
+    @property
+    def parsed_arguments(self) -> Any:
+        """The arguments; None if they are not JSON. The text is parsed when this is first read."""
+        return self._so_far.value
 
 
 if TYPE_CHECKING:
@@ -250,8 +259,8 @@ class ChatEvents:
     def of(self, chunk: Any, events: list[Any]) -> None:
         """Adds the events of a chunk. Raises ValueError if a text is not the requested value."""
         events.append(ChunkEvent(chunk))
-        for choice in chunk.choices or []:
-            index = choice.index or 0
+        for position, choice in enumerate(chunk.choices or []):
+            index = position if choice.index is None else choice.index
             state = self._choices.get(index)
             if state is None:
                 state = self._choices[index] = _Choice(is_json=self._wanted is not None)
@@ -322,12 +331,14 @@ class ChatEvents:
         if state.open_call is not None:
             call = state.calls[state.open_call]
             if call.is_function:
-                events.append(ToolArgumentsDoneEvent(state.open_call, call.name, call.arguments.text()))
+                events.append(ToolArgumentsDoneEvent(state.open_call, call.name, call.arguments.whole()))
             state.open_call = None
 
 
 class _ChatReader(_Reader):
     """A reader of a chat completion."""
+
+    _operation, _method = "create_chat_completion", "chat.completions.create"
 
     def __init__(self, stream: Any, wanted: Format | None) -> None:
         super().__init__(stream, wanted)

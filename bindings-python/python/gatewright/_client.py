@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from gatewright._asyncio import finish, running_loop
-from gatewright._engine import EngineClient, read_files, takes_files
+from gatewright._engine import EngineClient, takes_files
 from gatewright._options import without_secrets
 from gatewright._resources import AsyncResources, Resources
 from gatewright.generated.options import ClientArguments
@@ -213,9 +213,10 @@ class AsyncClient(_Configured, AsyncResources):
     """A client of one gateway for asyncio: `await client.chat.completions.create(…)`.
 
     Works on any number of event loops at once, including those of uvloop, and under anyio on its asyncio
-    backend. Cancelling a task that awaits a call ends the request. Under trio, use `Client` in a thread.
-    Options and errors are those of `Client`; `api_key` and the methods of middleware may be coroutine
-    functions, which run on the event loop of the call.
+    backend. Cancelling a task that awaits a call ends the request; a file object is then read no further,
+    though a read in progress in a thread still completes. Under trio, use `Client` in a thread. Options and
+    errors are those of `Client`; `api_key` and the methods of middleware may be coroutine functions, which
+    run on the event loop of the call.
 
     >>> import asyncio, gatewright
     >>> async def ask() -> str:
@@ -250,9 +251,15 @@ class AsyncClient(_Configured, AsyncResources):
     async def _read_and_send(
         self, operation: str, parameters: _Parameters, body: dict[str, Any], options: dict[str, Any]
     ) -> Any:
-        # The event loop continues while a slow file is read.
-        read = await running_loop().run_in_executor(None, read_files, operation, body)
-        return await self._send(operation, parameters, read, options)
+        from gatewright._file_reading import read_in_thread
+
+        # A file object can be read only once, so that what is wrong with the options is said before.
+        try:
+            self._engine.with_options(options)
+        except TypeError as error:
+            options = self._mended(error, parameters, body, options)
+            self._engine.with_options(options)
+        return await self._send(operation, parameters, await read_in_thread(operation, body), options)
 
     def _send(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]

@@ -35,12 +35,6 @@ class Event:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
-def _malformed(error: Exception) -> Exception:
-    from gatewright.generated.errors import DecodeError
-
-    return DecodeError(f"an event of the stream has a member of an unexpected type: {error}")
-
-
 class _Reader:
     """Reads a stream and turns each event into one or more events of its own.
 
@@ -49,6 +43,9 @@ class _Reader:
 
     _stream: Any
     _events: Any
+    # The call, for errors.
+    _operation: str
+    _method: str
 
     def __init__(self, stream: Any, wanted: Format | None) -> None:
         self._stream = stream
@@ -81,7 +78,7 @@ class _Reader:
             if self._unfit is not None:
                 # The error of the whole answer says what is wrong with it.
                 yield from self._final()
-                raise _malformed(self._unfit) from self._unfit
+                raise self._malformed(self._unfit) from self._unfit
             if self._is_over:
                 return None
             event = yield self._of_stream()
@@ -92,9 +89,15 @@ class _Reader:
             except ValueError as unfit:
                 self._unfit = unfit
             except (AttributeError, LookupError, TypeError) as error:
-                raise _malformed(error) from error
+                raise self._malformed(error) from error
             self._ready = made[::-1]
         return self._ready.pop()
+
+    def _malformed(self, error: Exception) -> Exception:
+        from gatewright.generated.errors import DecodeError
+
+        malformed = DecodeError(f"an event of the stream has a member of an unexpected type: {error}")
+        return malformed._in_call(self._operation, self._method, self.response)
 
     def _of_stream(self) -> Any:
         """The next event of the stream, or an awaitable for it; None after the last."""

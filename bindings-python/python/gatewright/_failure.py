@@ -6,6 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from typing_extensions import Self
+
     from gatewright._engine import ResponseInfo
     from gatewright._received import Received
 
@@ -76,6 +78,14 @@ class Failure(Exception):
         loop (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`."""
         self.messages = messages
         """For a tool loop: the conversation so far, including the last answer."""
+
+    def _in_call(self, operation: str, method: str, response: ResponseInfo | None) -> Self:
+        """Adds the call and its response, as the errors of the core have them."""
+        self.operation, self._method = operation, method
+        if response is not None:
+            self.response, self.attempts = response, response.attempts
+            self.status_code, self.request_id = response.status_code, response.request_id
+        return self
 
     @property
     def completion(self) -> Any:

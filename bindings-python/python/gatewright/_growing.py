@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gatewright._json_prefix import JsonPrefix, value_of
 
 TYPE_CHECKING = False
@@ -9,14 +11,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# Cuts nothing off.
+_WHOLE = (sys.maxsize, "")
+
+
 class GrowingText:
     """A text so far. It is joined when it is read, so that a piece costs as much as its own characters."""
 
-    def __init__(self, *, is_json: bool = False) -> None:
+    __slots__ = ("_joined", "_pieces", "_prefix")
+
+    def __init__(self, text: str = "", *, is_json: bool = False) -> None:
         self._pieces: list[str] = []
         # The number of pieces that have been joined, and their text. Threads replace both at once.
         self._joined = (0, "")
         self._prefix = JsonPrefix() if is_json else None
+        self.push(text)
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -33,6 +42,10 @@ class GrowingText:
         """The text as it is now."""
         cut = (0, "") if self._prefix is None else self._prefix.cut()
         return TextSoFar(self, len(self._pieces), cut)
+
+    def whole(self) -> TextSoFar:
+        """The text as it is now. It is complete: it has no value unless all of it is JSON."""
+        return TextSoFar(self, len(self._pieces), _WHOLE)
 
     def text(self, count: int | None = None) -> str:
         """The first pieces, or all of them, as one text."""
@@ -65,7 +78,8 @@ class TextSoFar:
 
     @property
     def value(self) -> Any:
-        """The JSON so far, parsed on first access; None if there is none, or more than `MAX_PREFIX` of it."""
+        """The JSON so far, parsed on first access; None if there is none, or it is beyond a bound of
+        `JsonPrefix`."""
         if self._cut is not None:
             self._value = value_of(self.text, *self._cut)
             self._cut = None

@@ -1,23 +1,39 @@
-"""Closes the beginning of a JSON document, to parse a growing answer."""
+"""Closes the beginning of a JSON document, to parse a growing answer; and parses a whole one as the core
+does."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_PREFIX = 1 << 20
-"""Maximum number of characters of a document whose beginning is parsed; a longer one is parsed only as a
-whole."""
-MAX_PREFIX_DEPTH = 200
-"""Maximum nesting of a document whose beginning is parsed."""
+# The bounds of a document whose beginning is parsed, which are the core's. Beyond them it is parsed only as a
+# whole.
+MAX_PREFIX = 8 * 1024 * 1024
+"""Maximum length, in bytes of UTF-8."""
+MAX_PREFIX_DEPTH = 128
+"""Maximum nesting."""
+MAX_PREFIX_VALUES = 100_000
+"""Maximum number of values, members and items at every depth included."""
+MAX_PREFIX_WORD = 1024
+"""Maximum length of a number or a word."""
+
+MAX_WHOLE_DEPTH = 127
+"""Maximum nesting of a document that is parsed as a whole: that of the core's parser."""
 
 _STRING = re.compile(r'[^"\\]*')
 _SCALAR = re.compile(r"[-+.0-9a-zA-Z]*")
 _SPACE = re.compile(r"[ \t\r\n]*")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# Any escape; in the group if it is of half a character, without the other half.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
 
 
 class JsonPrefix:
@@ -27,6 +43,18 @@ class JsonPrefix:
     character shows that they are complete; a name without a value does not count.
     """
 
+    __slots__ = (
+        "_broken",
+        "_bytes",
+        "_closers",
+        "_complete",
+        "_length",
+        "_pending",
+        "_state",
+        "_values",
+        "_word",
+    )
+
     def __init__(self) -> None:
         self._closers: list[str] = []
         # What comes next: a value, the first of an array, a name, the first of an object, a colon, what is
@@ -35,6 +63,10 @@ class JsonPrefix:
         # How much of the document is complete but for its closers.
         self._complete = 0
         self._length = 0
+        self._bytes = 0
+        self._values = 0
+        # The length of the scalar so far.
+        self._word = 0
         # An escape that continues in the next text.
         self._pending = ""
         self._broken = False
@@ -46,7 +78,8 @@ class JsonPrefix:
         pending, self._pending = self._pending + text, ""
         start = self._length - (len(pending) - len(text))
         self._length += len(text)
-        if self._length > MAX_PREFIX:
+        self._bytes += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+        if self._bytes > MAX_PREFIX:
             self._broken = True
             return
         at = 0
@@ -64,9 +97,12 @@ class JsonPrefix:
             return self._in_text(text, at, start)
         if state == "scalar":
             end = self._end_of(_SCALAR, text, at)
-            if end == len(text):
-                return end
-            self._value_ends(start + end)
+            self._word += end - at
+            if self._word > MAX_PREFIX_WORD:
+                self._broken = True
+            elif end < len(text):
+                self._value_begins()
+                self._value_ends(start + end)
             return end
         at = self._end_of(_SPACE, text, at)
         if at == len(text):
@@ -74,11 +110,14 @@ class JsonPrefix:
         one = text[at]
         if one == '"' and state in ("value", "first", "name", "first name"):
             self._state = "name text" if "name" in state else "text"
+            if self._state == "text":
+                self._value_begins()
         elif one in "{[" and state in ("value", "first"):
             self._closers.append("}" if one == "{" else "]")
             self._state = "first name" if one == "{" else "first"
             self._complete = start + at + 1
-            self._broken = len(self._closers) > MAX_PREFIX_DEPTH
+            self._value_begins()
+            self._broken = self._broken or len(self._closers) > MAX_PREFIX_DEPTH
         elif self._closers and one == self._closers[-1] and state in ("after", "first", "first name"):
             self._closers.pop()
             self._value_ends(start + at + 1)
@@ -88,6 +127,7 @@ class JsonPrefix:
             self._state = "value"
         elif state in ("value", "first") and (one in "-tfn" or one.isdigit()):
             self._state = "scalar"
+            self._word = 1
         else:
             self._broken = True
         return at + 1
@@ -123,6 +163,10 @@ class JsonPrefix:
         assert found is not None
         return found.end()
 
+    def _value_begins(self) -> None:
+        self._values += 1
+        self._broken = self._values > MAX_PREFIX_VALUES
+
     def _value_ends(self, end: int) -> None:
         self._complete = end
         self._state = "after" if self._closers else "end"
@@ -142,6 +186,57 @@ def value_of(text: str, end: int, tail: str) -> Any:
     if end == 0 and not tail:
         return None
     try:
-        return json.loads(text[:end] + tail)
+        return _STRICT.decode(_without_halves(text[:end] + tail))
     except (ValueError, RecursionError):
         return None
+
+
+def whole_value(text: str) -> Any:
+    """The value of a whole text, of which everything is mended that the core mends: null replaces a number
+    that JSON cannot represent, and U+FFFD half of a character.
+
+    Raises:
+        ValueError: It is not JSON, or too deep.
+    """
+    try:
+        value = _MENDING.decode(_without_halves(text))
+    except RecursionError:
+        raise ValueError("too deep") from None
+    # Few texts have so many brackets that they may be too deep.
+    if text.count("[") + text.count("{") > MAX_WHOLE_DEPTH and _depth(value) > MAX_WHOLE_DEPTH:
+        raise ValueError("too deep")
+    return value
+
+
+def _without_halves(text: str) -> str:
+    if _SURROGATE.search(text) is None:
+        return text
+    return _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text)
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while containers := [one for one in level if isinstance(one, (dict, list))]:
+        depth += 1
+        level = [inner for one in containers for inner in (one.values() if isinstance(one, dict) else one)]
+    return depth
+
+
+def _refused(word: str) -> None:
+    raise ValueError(f"JSON cannot represent {word}")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _refused(digits)
+    return number
+
+
+def _finite_or_null(digits: str) -> float | None:
+    number = float(digits)
+    return None if math.isinf(number) else number
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refused, parse_float=_finite)
+_MENDING = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite_or_null)

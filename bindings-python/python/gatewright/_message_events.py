@@ -48,8 +48,8 @@ class InputJsonEvent(Event):
     @property
     def snapshot(self) -> Any:
         """The input so far, as plain dicts and lists; `{}` before it begins. The text is parsed when this is
-        first read. Beyond 1 MiB of text, it is `{}`, too: the whole input is in the event
-        `content_block_stop`."""
+        first read. Beyond 8 MiB of text, 128 levels or 100,000 values, it is `{}`, too: the whole input is in
+        the event `content_block_stop`."""
         value = self._so_far.value
         return {} if value is None else value
 
@@ -93,49 +93,53 @@ class CitationEvent(Event):
     @property
     def snapshot(self) -> list[Any]:
         """The citations of the block so far."""
-        return self._so_far.elements
+        return [Record(one) if isinstance(one, dict) else one for one in self._so_far.elements]
 
 
 class _MessageReader(_Reader):
     """A reader of a message."""
 
+    _operation, _method = "create_message", "messages.create"
+
     def __init__(self, stream: Any) -> None:
         super().__init__(stream, None)
         self._message = MessageSoFar()
+        self._has_begun = False
 
     @property
     def current_message_snapshot(self) -> types.Message | None:
         """The message so far; None before its first event. It is built when this is read."""
         if self._stream._final is not None:
             return self._stream._final  # type: ignore[no-any-return]
-        document = self._message.document()
-        return None if document is None else Record(document)  # type: ignore[return-value]
+        return Record(self._message.document()) if self._has_begun else None  # type: ignore[return-value]
 
     def _make(self, event: Any, made: list[Any]) -> None:
         if event is None:
             return
-        kind = event.get("type")
-        if kind == "message_start":
+        members, message = event.to_dict(), self._message
+        self._has_begun = True
+        kind = members.get("type")
+        if kind == "content_block_delta":
+            made.append(event)
+            if isinstance(members.get("delta"), dict):
+                _add_piece(made, message.block(members), event.delta, members["delta"])
+        elif kind == "message_start":
             made.append(event)
             # The text of a message that arrived whole is new text, too.
-            texts = [block.text for block in self._message.begin(event.message)]
+            texts = [block.text for block in message.begin(members.get("message"))]
             made.extend(TextEvent(text, None) for text in texts if text)
         elif kind == "content_block_start":
             made.append(event)
-            self._message.begin_block(event)
-        elif kind == "content_block_delta":
-            made.append(event)
-            _add_piece(made, self._message.block(event), event.delta)
+            message.begin_block(members)
         elif kind == "content_block_stop":
-            block = self._message.block(event)
-            block.is_open = False
+            block = message.end_block(members)
             made.append(LazyView(event, content_block=lambda: Record(block.document())))
         elif kind == "message_delta":
             made.append(event)
-            self._message.settle(event)
+            message.settle(members)
         elif kind == "message_stop":
-            self._message.end()
-            made.append(LazyView(event, message=lambda: Record(self._message.document() or {})))
+            message.end()
+            made.append(LazyView(event, message=lambda: Record(message.document())))
         else:
             made.append(event)
 
@@ -143,22 +147,25 @@ class _MessageReader(_Reader):
         return (yield self._stream._get_final())
 
 
-def _add_piece(made: list[Any], block: Block, delta: Any) -> None:
+def _add_piece(made: list[Any], block: Block, delta: Any, members: dict[str, Any]) -> None:
     """Adds a piece to its block, and the event of the piece."""
-    if delta is None:
-        return
-    so_far: Any = block.add(delta)
-    kind = delta.get("type")
+    kind = members.get("type")
+    so_far: Any = block.add(members)
     if kind == "text_delta":
-        made.append(TextEvent(delta.text or "", so_far))
+        made.append(TextEvent(_text_in(members, "text"), so_far))
     elif kind == "input_json_delta":
-        made.append(InputJsonEvent(delta.partial_json or "", so_far))
+        made.append(InputJsonEvent(_text_in(members, "partial_json"), so_far))
     elif kind == "thinking_delta":
-        made.append(ThinkingEvent(delta.thinking or "", so_far))
+        made.append(ThinkingEvent(_text_in(members, "thinking"), so_far))
     elif kind == "signature_delta":
-        made.append(SignatureEvent(delta.signature or ""))
+        made.append(SignatureEvent(_text_in(members, "signature")))
     elif kind == "citations_delta":
         made.append(CitationEvent(delta.citation, so_far))
+
+
+def _text_in(members: dict[str, Any], name: str) -> str:
+    text = members.get(name)
+    return text if isinstance(text, str) else ""
 
 
 class MessageEvents(_MessageReader, SyncReader):

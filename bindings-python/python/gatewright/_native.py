@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     _Value = TypeVar("_Value")
 
 
+# The call that lists models, for errors.
+_LIST = ("list_native_models", "native.models.list")
+
+
 class NativeModels(resources.NativeModels):
     """client.native.models."""
 
@@ -37,7 +41,7 @@ class NativeModels(resources.NativeModels):
         def list(self, **parameters):
             from gatewright._pages import Page
 
-            return Page(super().list(**parameters), _following(self.list, parameters))
+            return Page(super().list(**parameters), _following(self.list, parameters), _LIST)
 
         list.__wrapped__ = resources.NativeModels.list  # noqa: A003
 
@@ -56,7 +60,7 @@ class AsyncNativeModels(resources.AsyncNativeModels):
         async def list(self, **parameters):
             from gatewright._pages import AsyncPage
 
-            return AsyncPage(await super().list(**parameters), _following(self.list, parameters))
+            return AsyncPage(await super().list(**parameters), _following(self.list, parameters), _LIST)
 
         list.__wrapped__ = resources.AsyncNativeModels.list  # noqa: A003
 

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 class _Page(View):
     """A page, and how the next one is fetched."""
 
-    __slots__ = ("_fetch",)
+    __slots__ = ("_call", "_fetch")
 
-    def __init__(self, record: Any, fetch: Callable[[str], Any] | None) -> None:
+    def __init__(self, record: Any, fetch: Callable[[str], Any] | None, call: tuple[str, str]) -> None:
         super().__init__(record)
         self._fetch = fetch
+        # Operation and method, for errors.
+        self._call = call
 
     # The views of the record: iterating over a page gives elements, not names.
     def keys(self) -> KeysView[str]:
@@ -71,7 +73,8 @@ class _CycleDetector:
         if end is None:
             return
         if end == self._earlier:
-            raise DecodeError(f"the list leads back to an earlier page: {end!r}")
+            error = DecodeError(f"the list leads back to an earlier page: {end!r}")
+            raise error._in_call(*page._call, page._record._response)
         if self._steps == self._stride:
             self._earlier, self._stride, self._steps = end, max(2 * self._stride, 1), 0
         self._steps += 1

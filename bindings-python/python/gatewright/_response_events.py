@@ -53,6 +53,8 @@ class _ResponseTexts:
 class _ResponseReader(_Reader):
     """A reader of a response."""
 
+    _operation, _method = "create_response", "responses.create"
+
     def __init__(self, stream: Any, wanted: Format | None) -> None:
         super().__init__(stream, wanted)
         self._texts = _ResponseTexts(wanted)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     _Value = TypeVar("_Value")
 
 
+# The call that lists items, for errors.
+_LIST = ("list_response_input_items", "responses.input_items.list")
+
+
 class ResponsesInputItems(resources.ResponsesInputItems):
     """client.responses.input_items."""
 
@@ -41,7 +45,7 @@ class ResponsesInputItems(resources.ResponsesInputItems):
             from gatewright._pages import Page
 
             page = super().list(response_id, **parameters)
-            return Page(page, _following(self.list, response_id, parameters))
+            return Page(page, _following(self.list, response_id, parameters), _LIST)
 
         list.__wrapped__ = resources.ResponsesInputItems.list  # noqa: A003
 
@@ -63,7 +67,7 @@ class AsyncResponsesInputItems(resources.AsyncResponsesInputItems):
             from gatewright._pages import AsyncPage
 
             page = await super().list(response_id, **parameters)
-            return AsyncPage(page, _following(self.list, response_id, parameters))
+            return AsyncPage(page, _following(self.list, response_id, parameters), _LIST)
 
         list.__wrapped__ = resources.AsyncResponsesInputItems.list  # noqa: A003
 

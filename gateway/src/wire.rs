@@ -15,7 +15,6 @@ mod response;
 mod route;
 pub(crate) mod sse;
 
-pub(crate) use self::body::Request;
 pub use self::body::{Body, BodyError};
 pub use self::call::Call;
 pub use self::error::not_implemented;

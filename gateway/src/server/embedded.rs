@@ -19,7 +19,7 @@ use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
 use crate::counters::SharedCounters;
 use crate::media;
-use crate::wire::{Body, Request, Response};
+use crate::wire::{Body, Response};
 
 /// A gateway without a socket, for programs that call it in their own process.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct Embedded {
     app: Arc<App>,
     /// Answers CORS requests, if web pages of other origins may call the gateway, before they reach the
     /// gateway.
-    origins: Option<BoxCloneSyncService<Request, Response, Infallible>>,
+    origins: Option<BoxCloneSyncService<http::Request<Body>, Response, Infallible>>,
 }
 
 impl Embedded {
@@ -71,7 +71,7 @@ impl Embedded {
         media::start(&app);
         let origins = cors.map(|cors| {
             let app = Arc::clone(&app);
-            let behind = move |request: Request| {
+            let behind = move |request: http::Request<Body>| {
                 let app = Arc::clone(&app);
                 async move {
                     let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
@@ -154,7 +154,7 @@ impl Embedded {
 }
 
 impl Service for Embedded {
-    async fn answer(&self, mut request: Request, client: Client) -> Response {
+    async fn answer(&self, mut request: http::Request<Body>, client: Client) -> Response {
         // Boxed: a connection has no room for them while it waits or sends.
         let Some(origins) = &self.origins else {
             return Box::pin(answer(&self.app, request, client)).await;

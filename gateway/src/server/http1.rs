@@ -32,7 +32,7 @@ use self::outgoing::ResponseWriter;
 use self::wire::{Next, Wire};
 use super::client::Client;
 use super::head_error;
-use crate::wire::{Request, Response};
+use crate::wire::{Body, Response};
 
 /// Maximum time for the first head of a connection. A client connects because it has a request to send; between requests,
 /// connections may idle for longer.
@@ -50,7 +50,7 @@ pub(super) struct Settings {
 
 /// Answers requests.
 pub(super) trait Service {
-    fn answer(&self, request: Request, client: Client) -> impl Future<Output = Response> + Send;
+    fn answer(&self, request: http::Request<Body>, client: Client) -> impl Future<Output = Response> + Send;
 }
 
 /// Serves a connection to its end. Errors: the connection or a response broke off.

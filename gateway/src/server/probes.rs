@@ -19,7 +19,7 @@ use super::http1::{self, Service, Settings};
 use super::listening::Listeners;
 use super::{ACCEPT_PAUSE, operator};
 use crate::app::App;
-use crate::wire::{ApiError, Request, Response};
+use crate::wire::{ApiError, Body, Response};
 
 /// Maximum number of probe connections; beyond it, the connection that has been silent the longest is closed.
 const MAX_PROBE_CONNECTIONS: usize = 64;
@@ -93,7 +93,7 @@ impl Probes {
 struct Operator(Arc<App>);
 
 impl Service for Operator {
-    async fn answer(&self, request: Request, _: Client) -> Response {
+    async fn answer(&self, request: http::Request<Body>, _: Client) -> Response {
         let (mut head, _) = request.into_parts();
         let answered = operator::answer(&self.0, &mut head).unwrap_or_else(|| {
             let message = "this address only serves /health/live, /health/ready and /metrics";

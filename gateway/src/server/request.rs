@@ -39,13 +39,13 @@ use crate::storage::{
     GeneratedFiles, IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, Replays, RunningRequest,
 };
 use crate::usage::{Caller, InFlight};
-use crate::wire::{Abandoned, ApiError, Body, Call, FormBody, Request, Response, hold};
+use crate::wire::{Abandoned, ApiError, Body, Call, FormBody, Response, hold};
 
 /// Longer forms are read on the blocking pool, in bytes.
 const LONG_FORM: usize = 64 * 1024;
 
 /// Answers a request in every case, even after a panic.
-pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
+pub(super) async fn answer(app: &Arc<App>, request: http::Request<Body>, client: Client) -> Response {
     let (started, present) = (Instant::now(), observe::GaugeGuard::new(&app.telemetry.metrics.in_flight));
     let request_id = new_request_id();
     let method = request.method().clone();

@@ -14,9 +14,6 @@ use http_body_util::{BodyExt as _, StreamBody};
 /// Why a body broke off.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A request with its body.
-pub(crate) type Request = http::Request<Body>;
-
 /// The body of a request or a response. Bytes that are there from the beginning take no allocation of their own.
 ///
 /// # Examples
@@ -30,14 +27,14 @@ pub(crate) type Request = http::Request<Body>;
 /// assert!(Body::empty().is_end_stream());
 /// ```
 #[derive(Default)]
-pub struct Body(Content);
+pub struct Body(BodyRepr);
 
-enum Content {
+enum BodyRepr {
     Whole(Bytes),
     Stream(UnsyncBoxBody<Bytes, BodyError>),
 }
 
-impl Default for Content {
+impl Default for BodyRepr {
     fn default() -> Self {
         Self::Whole(Bytes::new())
     }
@@ -55,7 +52,7 @@ impl Body {
     where
         B: http_body::Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static,
     {
-        Self(Content::Stream(body.map_err(Into::into).boxed_unsync()))
+        Self(BodyRepr::Stream(body.map_err(Into::into).boxed_unsync()))
     }
 
     /// The chunks of a stream, until it ends or fails.
@@ -82,7 +79,7 @@ macro_rules! whole {
         $(
             impl From<$kind> for Body {
                 fn from(content: $kind) -> Self {
-                    Self(Content::Whole(content.into()))
+                    Self(BodyRepr::Whole(content.into()))
                 }
             }
         )*
@@ -100,25 +97,25 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.0 {
-            Content::Whole(bytes) => {
+            BodyRepr::Whole(bytes) => {
                 let bytes = mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
-            Content::Stream(body) => Pin::new(body).poll_frame(context),
+            BodyRepr::Stream(body) => Pin::new(body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Content::Whole(bytes) => bytes.is_empty(),
-            Content::Stream(body) => body.is_end_stream(),
+            BodyRepr::Whole(bytes) => bytes.is_empty(),
+            BodyRepr::Stream(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(body) => body.size_hint(),
+            BodyRepr::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodyRepr::Stream(body) => body.size_hint(),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use super::{Client, Service, Settings, serve};
-use crate::wire::{Body, Request, Response};
+use crate::wire::{Body, Response};
 
 /// The requests of a client that sends these bytes in packets of at most this size: a line per request, with its body. The
 /// responses repeat it.
@@ -33,7 +33,7 @@ pub fn received_requests(sent: &[u8], packet: usize) -> Vec<String> {
 struct RecordingService(Arc<Mutex<Vec<String>>>);
 
 impl Service for RecordingService {
-    async fn answer(&self, request: Request, _: Client) -> Response {
+    async fn answer(&self, request: http::Request<Body>, _: Client) -> Response {
         let (head, body) = request.into_parts();
         let body = match body.collect().await {
             Ok(body) => body.to_bytes(),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
-use crate::wire::{Body, Request};
+use crate::wire::Body;
 
 /// A piece that is not copied.
 const LONG: &[u8] = &[b'x'; 20_000];
@@ -17,7 +17,7 @@ const LONG: &[u8] = &[b'x'; 20_000];
 struct Scripted(Arc<Mutex<Vec<String>>>);
 
 impl Service for Scripted {
-    async fn answer(&self, request: Request, _: Client) -> Response {
+    async fn answer(&self, request: http::Request<Body>, _: Client) -> Response {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let body = if path == "/unread" {

@@ -139,9 +139,7 @@ where
             DecodeState::Plain(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
             }
-            DecodeState::Coded(body) => {
-                Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
-            }
+            DecodeState::Coded(body) => Pin::new(body).poll_frame(context),
             DecodeState::Begins(_) | DecodeState::Over => Poll::Ready(None),
         }
     }

@@ -87,12 +87,12 @@ impl Outcomes {
         self.failures.push(failure);
     }
 
-    /// Prints everything. `complete`: no scenario may be omitted.
+    /// Prints everything. `share`: each scenario is run at one upstream out of this many.
     ///
     /// # Errors
     /// If a scenario failed, if what was run or skipped differs from the expectations, or if a client ran a scenario at none
     /// of its upstreams, or none at an upstream.
-    pub(super) fn judge(&self, expected: &Expected, complete: bool) -> Result<()> {
+    pub(super) fn judge(&self, expected: &Expected, share: usize) -> Result<()> {
         self.print();
         let mut wrong = self.failures.clone();
         let rows = |cells: &IndexMap<String, Cell>| {
@@ -109,7 +109,7 @@ impl Outcomes {
                 wrong.push(format!("{client} played nothing at {upstream}"));
             }
         }
-        let omitted = |cell: &Cell| complete && cell.omitted > 0;
+        let omitted = |cell: &Cell| share == 1 && cell.omitted > 0;
         if self.clients.values().flat_map(IndexMap::values).any(omitted) {
             wrong.push("scenarios were left out".to_owned());
         }
@@ -169,17 +169,17 @@ mod tests {
 
     /// Evaluates the output of a player in which a client `a` runs one scenario and skips another.
     fn judged(lines: &[&str]) -> Result<(), String> {
-        judged_with(lines, true)
+        judged_with(lines, 1)
     }
 
-    fn judged_with(lines: &[&str], complete: bool) -> Result<(), String> {
+    fn judged_with(lines: &[&str], share: usize) -> Result<(), String> {
         let mut outcomes = Outcomes::default();
         outcomes.read("Node", &lines.join("\n")).expect("rows");
         let expected = Expected {
             rows: BTreeMap::from([("Node: a".to_owned(), 2)]),
             skipped: BTreeMap::from([("Node: a, image: it is blind".to_owned(), 1)]),
         };
-        outcomes.judge(&expected, complete).map_err(|error| error.to_string())
+        outcomes.judge(&expected, share).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -228,16 +228,16 @@ mod tests {
         let image = SKIPPED.replace(r#", "skipped": "it is blind""#, "").replace("simulator", "chat");
         let lines = [PASSED, SKIPPED, &omitted, &image];
         let rows = |error: &str| error.replace("rows: 4 instead of 2 times: Node: a", "");
-        let error = judged_with(&lines, false).expect_err("two more rows");
+        let error = judged_with(&lines, 4).expect_err("two more rows");
         assert_eq!(rows(&error).trim(), "1 scenarios or numbers are wrong:");
-        let error = judged_with(&lines, true).expect_err("a full run");
+        let error = judged_with(&lines, 1).expect_err("a full run");
         assert!(error.contains("scenarios were left out"), "{error}");
     }
 
     #[test]
     fn scenario_omitted_at_every_upstream_fails() {
         let omitted = PASSED.replace('}', r#", "omitted": true}"#);
-        let error = judged_with(&[&omitted, SKIPPED], false).expect_err("nothing was played");
+        let error = judged_with(&[&omitted, SKIPPED], 4).expect_err("nothing was played");
         assert!(error.contains("Node: a played chat nowhere"), "{error}");
         assert!(error.contains("Node: a played nothing at simulator"), "{error}");
     }

@@ -73,7 +73,7 @@ impl http_body::Body for DecodedBody {
                 Some(Ok(frame)) => this.coded = frame.into_data().unwrap_or_default(),
                 Some(Err(error)) => {
                     this.is_over = true;
-                    return Poll::Ready(Some(Err(error.into())));
+                    return Poll::Ready(Some(Err(error)));
                 }
                 None => {
                     this.is_over = true;

@@ -25,6 +25,9 @@ const KEY: &str = "client-key-of-16";
 /// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// Bytes that are sent, which the gateway's memory doesn't contain.
+static FILL: [u8; MIB] = [b'x'; MIB];
+
 /// What an upstream sends once it has read a request.
 #[derive(Clone, Copy)]
 enum Reply {
@@ -70,7 +73,6 @@ fn answer(mut connection: TcpStream, reply: Reply, written: &AtomicUsize) -> std
         line.clear();
     }
     reader.read_exact(&mut vec![0; length])?;
-    let fill = [b'x'; MIB];
     let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let chunk = r#"data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"theirs","choices":[{"index":0,"delta":{"content":""#;
     let (beginning, mebibytes, end) = match reply {
@@ -88,7 +90,7 @@ fn answer(mut connection: TcpStream, reply: Reply, written: &AtomicUsize) -> std
     };
     connection.write_all(beginning.as_bytes())?;
     for _ in 0..mebibytes {
-        connection.write_all(&fill)?;
+        connection.write_all(&FILL)?;
     }
     connection.write_all(end.as_bytes())?;
     written.fetch_add(1, Ordering::Relaxed);

@@ -469,7 +469,7 @@ class Answer {
       name,
       arguments: text,
     } as const;
-    // Not parsed here: a server may take up one call after another again and again.
+    // Not parsed here: a server may alternate between calls, and each turn ends one.
     const event = growing(doneEvent, "parsed_arguments", text, { end: text.length, tail: "" });
     events.push(Object.defineProperty(event, "parsed_arguments", { enumerable: true }));
   }

@@ -19,8 +19,8 @@ export interface ResponseTextEvent extends ResponseTextDeltaEvent {
   /** The text so far. */
   readonly snapshot: string;
   /**
-   * The JSON so far; null if the request has no format, no value has begun, or the text exceeds 8 MiB, 128 levels or 100,000 values. Parsed
-   * when it is read.
+   * The JSON so far, parsed when it is read. Null if the request has no format, no value has begun, or the text exceeds 8 MiB, 128
+   * levels or 100,000 values.
    */
   readonly parsed: unknown;
 }

@@ -210,6 +210,22 @@ def test_choices_without_an_index_have_that_of_their_position(serve: Serve) -> N
     assert [(choice.index, choice.message.content) for choice in final.choices] == done
 
 
+def test_arguments_that_are_an_object_are_their_text_as_for_the_core(serve: Serve) -> None:
+    call = {"index": 0, "id": "i", "function": {"name": "n", "arguments": {"a": [1, "é"]}}}
+    choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+    with (
+        Client(serve(stream_of([{"id": "c", "choices": [choice]}])), "key", max_retries=0) as client,
+        client.chat.completions.stream(model="m", messages=QUESTION) as stream,
+    ):
+        done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
+        final = stream.get_final_completion()
+    assert [event.arguments for event in done] == ['{"a":[1,"é"]}']
+    assert done[0].parsed_arguments == {"a": [1, "é"]}
+    (made,) = final.choices[0].message.tool_calls or []
+    assert made.function is not None
+    assert made.function.arguments == done[0].arguments
+
+
 def test_calls_that_are_taken_up_again_and_again_cost_as_much_as_their_own_text() -> None:
     # Each time, the arguments so far are those of a call that is complete. Parsing them takes milliseconds.
     events: list[Any] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gatewright._drive import drive, drive_async
+from gatewright._engine import Record
 from gatewright._events import AsyncReader, Event, SyncReader, _Reader
 from gatewright._growing import GrowingText, ListSoFar, TextSoFar
 from gatewright._structured import parsed_completion
@@ -198,8 +199,8 @@ class ToolArgumentsDoneEvent(Event):
         """Index of the call."""
         self.name = name
         """Name of the tool."""
-        # A server may take up one call after another again and again: what it repeats is joined and parsed
-        # only for who reads it.
+        # A server may alternate between calls, and each turn ends one: the text is joined and parsed only
+        # when it is read.
         self._so_far = so_far
 
     @property
@@ -309,7 +310,7 @@ class ChatEvents:
                 known.is_function = known.is_function and call.custom is None
                 continue
             known.name = known.name or made.name or ""
-            new = made.arguments or ""
+            new = _text_of(made.arguments)
             events.append(ToolArgumentsDeltaEvent(at, known.name, new, known.arguments.push(new)))
 
     def _finish(self, events: list[Any], index: int, state: _Choice, *, reads: bool = True) -> None:
@@ -384,3 +385,11 @@ class AsyncChatCompletionEvents(_ChatReader, AsyncReader, Generic[_Value]):
     async def get_final_completion(self) -> ParsedChatCompletion[_Value]:
         """Like `ChatCompletionEvents.get_final_completion`."""
         return await drive_async(self._final())
+
+
+def _text_of(arguments: Any) -> str:
+    """The text of a call's arguments. Some servers send an object; the core takes its JSON text."""
+    if isinstance(arguments, Record):
+        return arguments.to_json()
+    text: str = arguments or ""
+    return text

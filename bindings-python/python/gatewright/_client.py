@@ -253,7 +253,7 @@ class AsyncClient(_Configured, AsyncResources):
     ) -> Any:
         from gatewright._file_reading import read_in_thread
 
-        # A file object can be read only once, so that what is wrong with the options is said before.
+        # A file object can be read only once, so wrong options are reported before it is read.
         try:
             self._engine.with_options(options)
         except TypeError as error:

@@ -51,6 +51,6 @@ class FileObject:
 
     def read(self, size: int, /) -> Any:
         if self._reading.is_over:
-            # Nobody waits for the outcome.
+            # The call is over: this error goes nowhere.
             raise EOFError("the call was cancelled")
         return self._file.read(size)

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -60,8 +60,11 @@ async fn serve(connection: TcpStream, secrets: Arc<Vec<Secret>>) {
         *response.status_mut() = status;
         Ok::<_, Infallible>(response)
     });
-    // A connection that breaks concerns nobody but its sender, who tries again.
-    _ = http1::Builder::new().serve_connection(TokioIo::new(connection), answer).await;
+    // The timer limits the time for a head. A connection that breaks concerns only its sender, who tries again.
+    _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(connection), answer)
+        .await;
 }
 
 fn receive(secrets: &[Secret], headers: &HeaderMap, body: &[u8]) -> StatusCode {

@@ -141,8 +141,8 @@ pub enum ChatEvent<'e, T = NoValue> {
         name: &'e str,
         /// The whole text.
         arguments: &'e str,
-        /// The arguments; none if they are not JSON.
-        parsed_arguments: Option<Value>,
+        /// The arguments; none if they are not JSON, or beyond 8 MiB, 128 levels or 100,000 values.
+        parsed_arguments: Option<&'e Value>,
     },
 }
 

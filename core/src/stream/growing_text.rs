@@ -40,4 +40,9 @@ impl GrowingText {
     pub(super) fn value(&self) -> Option<&Value> {
         self.json.as_ref()?.value()
     }
+
+    /// The text if it ends here, and its value: none unless all of it is JSON, and read as such.
+    pub(super) fn whole(&mut self) -> (&str, Option<&Value>) {
+        (&self.text, self.json.as_mut().and_then(JsonPrefix::whole))
+    }
 }

@@ -87,6 +87,15 @@ impl JsonPrefix {
         self.root.as_ref()
     }
 
+    /// The value, if the text ends here: none unless all of it is JSON.
+    pub(crate) fn whole(&mut self) -> Option<&Value> {
+        // White space shows that a number or a word is complete.
+        if self.open.is_empty() && matches!(self.state, ParseState::InWord(_)) {
+            self.push(" ");
+        }
+        self.root.as_ref().filter(|_| matches!(self.state, ParseState::Whole))
+    }
+
     fn read(&mut self, mut rest: &str) -> Result<(), Stop> {
         while let Some(next) = rest.chars().next() {
             if let ParseState::InString(escape) = &mut self.state
@@ -324,6 +333,20 @@ mod tests {
             prefix.push(piece);
         }
         prefix.value().cloned()
+    }
+
+    #[test]
+    fn whole_value_is_that_of_a_text_that_is_json() {
+        for text in ["{\"a\": [1, true]} ", "12", "\"x\"", "null"] {
+            let mut prefix = JsonPrefix::default();
+            prefix.push(text);
+            assert_eq!(prefix.whole(), Some(&serde_json::from_str(text).expect("JSON")), "{text}");
+        }
+        for text in ["", " ", "{\"a\": 1", "\"x", "{}{", "tru", "[1,]"] {
+            let mut prefix = JsonPrefix::default();
+            prefix.push(text);
+            assert_eq!(prefix.whole(), None, "{text}");
+        }
     }
 
     #[test]

@@ -33,13 +33,13 @@ struct StoredContent {
 /// The bodies of a request and of its response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
-    request: KeptBody,
-    response: KeptBody,
+    request: RecordedBody,
+    response: RecordedBody,
 }
 
 /// The beginning of a body.
 #[derive(Debug, Clone, Default)]
-struct KeptBody {
+struct RecordedBody {
     beginning: Vec<u8>,
     /// Size of the whole body so far.
     bytes: u64,
@@ -144,7 +144,7 @@ impl Content {
     }
 }
 
-impl KeptBody {
+impl RecordedBody {
     fn add(&mut self, data: &[u8]) {
         let room = MAX_BODY_BYTES - self.beginning.len();
         self.beginning.extend_from_slice(&data[..data.len().min(room)]);

@@ -47,7 +47,7 @@ impl Body {
         Self::default()
     }
 
-    /// Another body.
+    /// A body of another type.
     pub fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static,
@@ -62,7 +62,7 @@ impl Body {
         C: Into<Bytes> + 'static,
         E: Into<BodyError> + 'static,
     {
-        Self::new(StreamBody::new(stream.map_ok(|chunk| Frame::data(chunk.into())).map_err(Into::into)))
+        Self::new(StreamBody::new(stream.map_ok(|chunk| Frame::data(chunk.into()))))
     }
 }
 

@@ -47,12 +47,17 @@ fn bodies_and_translations_are_counted_while_an_upstream_works() {
     }
 }
 
+/// Compares the account with the memory of small requests whose responses have this many mebibytes.
+fn responses_are_counted(answer: Answer, path: &str, stream: bool, mebibytes: usize) {
+    let setup = Setup::new(answer, BUDGET);
+    let clients = setup.ask(CLIENTS, path, stream, 0, 0);
+    setup.counts(CLIENTS * mebibytes * MIB);
+    setup.end(clients);
+}
+
 #[test]
 fn unary_responses_are_counted_as_they_arrive() {
-    let setup = Setup::new(Answer::Document(20), BUDGET);
-    let clients = setup.ask(CLIENTS, CHAT, false, 0, 0);
-    setup.counts(CLIENTS * 20 * MIB);
-    setup.end(clients);
+    responses_are_counted(Answer::Document(20), CHAT, false, 20);
 }
 
 #[test]
@@ -124,19 +129,13 @@ fn answers_by_idempotency_key_stay_within_their_fixed_memory() {
 #[test]
 fn event_is_counted_as_it_arrives() {
     for path in [CHAT, MESSAGES] {
-        let setup = Setup::new(Answer::OpenEvent(20), BUDGET);
-        let clients = setup.ask(CLIENTS, path, true, 0, 0);
-        setup.counts(CLIENTS * 20 * MIB);
-        setup.end(clients);
+        responses_are_counted(Answer::OpenEvent(20), path, true, 20);
     }
 }
 
 #[test]
 fn unread_client_data_is_counted() {
-    let setup = Setup::new(Answer::Event(20), BUDGET);
-    let clients = setup.ask(CLIENTS, CHAT, true, 0, 0);
-    setup.counts(CLIENTS * 20 * MIB);
-    setup.end(clients);
+    responses_are_counted(Answer::Event(20), CHAT, true, 20);
 }
 
 #[test]

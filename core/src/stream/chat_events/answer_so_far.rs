@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use indexmap::IndexMap;
-use serde_json::Value;
 
 use super::ChatEvent;
 use crate::api::types::{
@@ -11,7 +10,6 @@ use crate::api::types::{
     TokenLogprob,
 };
 use crate::stream::growing_text::GrowingText;
-use crate::wire::json_weight;
 
 /// What has arrived, and which events of it are pending.
 #[derive(Debug)]
@@ -245,23 +243,13 @@ impl AnswerSoFar {
                 }
             }
             AnswerStep::CallDone { choice, call } => {
-                let known = &self.choices[&choice].calls[&call];
-                let arguments = known.arguments.text();
-                ChatEvent::ToolArgumentsDone {
-                    index: call,
-                    name: &known.name,
-                    arguments,
-                    parsed_arguments: value_of(arguments),
-                }
+                let CallSoFar { name, arguments, .. } = &mut self.choices[&choice].calls[&call];
+                // Not parsed again: a server may alternate between calls, and each turn ends one.
+                let (arguments, parsed_arguments) = arguments.whole();
+                ChatEvent::ToolArgumentsDone { index: call, name, arguments, parsed_arguments }
             }
         }
     }
-}
-
-/// The value of a JSON text, if it is one of a bounded size.
-fn value_of(text: &str) -> Option<Value> {
-    json_weight::check(text.as_bytes()).ok()?;
-    serde_json::from_str(text).ok()
 }
 
 impl ChoiceSoFar {
@@ -283,5 +271,43 @@ impl ChoiceSoFar {
 impl CallSoFar {
     fn new() -> Self {
         Self { name: String::new(), arguments: GrowingText::new(true), is_function: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes a piece of a call's arguments; returns the arguments of the call that it ends.
+    fn ended(answer: &mut AnswerSoFar, call: i64, arguments: &str) -> Option<(String, bool)> {
+        let call = json!({ "index": call, "function": { "name": "f", "arguments": arguments } });
+        let choice = json!({ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": null });
+        let chunk = json!({ "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice] });
+        answer.take(serde_json::from_value(chunk).expect("a chunk"));
+        let mut ended = None;
+        while let Some(step) = answer.steps.pop_front() {
+            if let ChatEvent::ToolArgumentsDone { arguments, parsed_arguments, .. } =
+                answer.event::<()>(step, None)
+            {
+                let end = arguments[arguments.len().saturating_sub(9)..].to_owned();
+                ended = Some((end, parsed_arguments.is_some()));
+            }
+        }
+        ended
+    }
+
+    /// It would take minutes if each turn parsed all that has arrived.
+    #[test]
+    fn calls_that_alternate_cost_as_much_as_their_own_text() {
+        let mut answer = AnswerSoFar::new(false);
+        ended(&mut answer, 0, &format!("[\"{}\"", "x".repeat(4 * 1024 * 1024)));
+        for _ in 0..10_000 {
+            let _of_the_first = ended(&mut answer, 1, " ");
+            assert_eq!(ended(&mut answer, 0, ",0").map(|(_, is_json)| is_json), Some(false));
+        }
+        ended(&mut answer, 0, "]");
+        assert_eq!(ended(&mut answer, 1, "{}"), Some((",0,0,0,0]".to_owned(), true)));
     }
 }

@@ -131,6 +131,8 @@ export interface MessageListeners extends ReaderListeners {
 export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageListeners> {
   readonly #soFar = new MessageSoFar();
   #whole: Message | undefined;
+  /** Events of the server whose type is one of ours. */
+  #strangers: WeakSet<object> | undefined;
 
   /** The message so far, an object that grows; `undefined` before its first event. */
   get currentMessage(): Message | undefined {
@@ -171,12 +173,20 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
         events.push(extended(event, "message", this.#soFar.end()));
         break;
       default:
+        if (OUR_TYPES.has(event.type)) {
+          this.#strangers ??= new WeakSet();
+          this.#strangers.add(event);
+        }
         events.push(event);
     }
     return undefined;
   }
 
   protected tell(event: MessageEvent): void {
+    if (this.#strangers?.has(event)) {
+      this.emit("streamEvent", () => [event as MessageStreamEvent, this.currentMessage]);
+      return;
+    }
     switch (event.type) {
       case "text":
         this.emit("text", () => [event.text, event.snapshot]);
@@ -209,7 +219,9 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
 
   /** The new text of all text blocks, instead of the events; never an empty piece. Errors: those of the events. */
   async *textStream(): AsyncGenerator<string, void, undefined> {
-    for await (const event of this) if (event.type === "text" && event.text !== "") yield event.text;
+    for await (const event of this) {
+      if (event.type === "text" && event.text !== "" && !this.#strangers?.has(event)) yield event.text;
+    }
   }
 
   /**
@@ -229,6 +241,9 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
     return (await this.finalMessage()).text;
   }
 }
+
+/** The types of the events that this module makes. */
+const OUR_TYPES: ReadonlySet<string> = new Set(["text", "input_json", "thinking", "signature", "citation"]);
 
 /** The event of a piece of a block, which has been added to it; `undefined` for a kind that is not known. */
 function eventOf(delta: Members, block: Block): MessageEvent | undefined {

@@ -11,8 +11,14 @@ import type {
   NativePart,
   Response,
 } from "./generated/types";
+import { objectAt, objectMember, objectsMember, textMember } from "./members";
 import type { Operation } from "./operation";
 import type { ConversationItem, ConversationMessage, Dialect, Tool, ToolCall, Turn } from "./tools";
+
+/** Places in answers. */
+const MESSAGE = "/choices/0/message";
+const CANDIDATE = "/candidates/0";
+const CONTENT = `${CANDIDATE}/content`;
 
 /** A tool in the form of each protocol; `parameters` is its name for the schema. */
 function functionOf({ name, description, parameters: schema }: Tool, parameters = "parameters"): object {
@@ -29,28 +35,36 @@ export const chatDialect = (operation: Operation): Dialect<ConversationMessage, 
   begin: (given) => [...(given as ConversationMessage[])],
   described: (tools) => tools.map((tool) => ({ type: "function", function: functionOf(tool) })),
   unforced: autoUnlessNone,
-  read({ choices: [choice] }) {
+  read(answer) {
+    const [choice] = objectsMember(answer, "choices", "");
     if (choice === undefined)
       return { added: [], calls: [], failed: { code: "no_choices", message: "the answer has no choices" } };
-    const { message, finish_reason: reason } = choice;
-    const calls = (message.tool_calls ?? []).map((call) => {
-      const {
-        id,
-        function: made,
-        custom,
-      } = call as {
-        id: string;
-        function?: { name: string; arguments: string };
-        custom?: { name: string; input: string };
+    const message = objectAt(choice["message"], MESSAGE);
+    const calls = objectsMember(message, "tool_calls", MESSAGE).map((call, at): ToolCall => {
+      const place = `${MESSAGE}/tool_calls/${at}`;
+      const made = objectMember(call, "function", place);
+      const custom = objectMember(call, "custom", place);
+      const name = made === undefined ? "custom" : "function";
+      return {
+        id: textMember(call, "id", place) ?? "",
+        name: textMember(made ?? custom ?? {}, "name", `${place}/${name}`) ?? "",
+        arguments: argumentsOf(made?.["arguments"] ?? custom?.["input"] ?? ""),
       };
-      const name = made?.name ?? custom?.name ?? "";
-      return { id, name, arguments: made?.arguments ?? custom?.input ?? "" };
     });
-    return { added: [message], calls, cutOff: cutOf(cutOffCode(reason), reason) };
+    const { finish_reason: reason } = choice;
+    return { added: [message as never], calls, cutOff: cutOf(cutOffCode(reason), reason) };
   },
   results: (calls, outputs) =>
     calls.map(({ id }, index) => ({ role: "tool", tool_call_id: id, content: outputs[index]?.text ?? "" })),
-  text: ({ choices: [choice] }) => choice?.message.content ?? "",
+  text(answer) {
+    const [choice = {}] = objectsMember(answer, "choices", "");
+    const message = objectMember(choice, "message", "/choices/0") ?? {};
+    if (!Array.isArray(message["content"])) return textMember(message, "content", MESSAGE) ?? "";
+    // Some servers answer with parts.
+    return objectsMember(message, "content", MESSAGE)
+      .map((part, at) => textMember(part, "text", `${MESSAGE}/content/${at}`) ?? "")
+      .join("");
+  },
 });
 
 /** Loops of responses. */
@@ -62,19 +76,24 @@ export const responsesDialect = (operation: Operation): Dialect<ConversationItem
     typeof given === "string" ? [{ role: "user", content: given }] : [...(given as ConversationItem[])],
   described: (tools) => tools.map((tool) => ({ type: "function", ...functionOf(tool) })),
   unforced: autoUnlessNone,
-  read({ output, status, error, incomplete_details: details }) {
-    const calls = (output as { type: string; call_id?: string; name?: string; arguments?: string }[])
-      .filter(({ type }) => type === "function_call")
-      .map(({ call_id, name, arguments: text }) => ({
-        id: call_id ?? "",
-        name: name ?? "",
-        arguments: text ?? "",
-      }));
+  read(response) {
+    const { status, error, incomplete_details: details } = response;
+    const output = objectsMember(response, "output", "");
+    const calls: ToolCall[] = [];
+    for (const [at, item] of output.entries()) {
+      if (item["type"] !== "function_call") continue;
+      const place = `/output/${at}`;
+      calls.push({
+        id: textMember(item, "call_id", place) ?? "",
+        name: textMember(item, "name", place) ?? "",
+        arguments: argumentsOf(item["arguments"] ?? ""),
+      });
+    }
     const reason = details?.reason ?? "incomplete";
     const cutOff = { code: cutOffCode(reason) ?? "incomplete", reason };
     const message = `the answer failed: ${error?.message ?? "the gateway does not say why"}`;
     return {
-      added: output,
+      added: output as never,
       calls,
       cutOff: status === "incomplete" ? cutOff : undefined,
       failed: status === "failed" ? { code: "failed", message } : undefined,
@@ -86,7 +105,7 @@ export const responsesDialect = (operation: Operation): Dialect<ConversationItem
       call_id: id,
       output: outputs[index]?.text ?? "",
     })),
-  text: (response) => response.output_text,
+  text: (response) => textMember(response, "output_text", "") ?? "",
 });
 
 /** Loops of messages. */
@@ -100,15 +119,22 @@ export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Mess
     const { name: _, ...rest } = choice as { type: string; name?: string };
     return rest.type === "none" ? choice : { ...rest, type: "auto" };
   },
-  read({ content, stop_reason: reason }) {
+  read(message) {
+    const { stop_reason: reason } = message;
+    const content = objectsMember(message, "content", "");
     const calls: ToolCall[] = [];
-    for (const block of content) {
-      if (block.type !== "tool_use") continue;
-      calls.push({ id: block.id, name: block.name, arguments: argumentsOf(block.input) });
+    for (const [at, block] of content.entries()) {
+      if (block["type"] !== "tool_use") continue;
+      const place = `/content/${at}`;
+      calls.push({
+        id: textMember(block, "id", place) ?? "",
+        name: textMember(block, "name", place) ?? "",
+        arguments: argumentsOf(block["input"]),
+      });
     }
     return {
       // A turn without content cannot be sent.
-      added: content.length > 0 ? [{ role: "assistant", content }] : [],
+      added: content.length > 0 ? [{ role: "assistant", content: content as never }] : [],
       calls,
       cutOff: cutOf(reason === "refusal" ? "content_filter" : cutOffCode(reason), reason),
       isPaused: reason === "pause_turn",
@@ -124,7 +150,7 @@ export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Mess
     }));
     return [{ role: "user", content }];
   },
-  text: (message) => message.text,
+  text: (message) => textMember(message, "text", "") ?? "",
 });
 
 /** Loops of native generate-content. */
@@ -147,24 +173,32 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
     }
     return unforced;
   },
-  read({ candidates }) {
-    const candidate = candidates?.[0];
+  read(answer) {
+    const [candidate] = objectsMember(answer, "candidates", "");
     if (candidate === undefined)
       return {
         added: [],
         calls: [],
         failed: { code: "no_candidates", message: "the answer has no candidates" },
       };
-    const { content, finishReason: reason } = candidate;
-    const parts = content?.parts ?? [];
+    const { finishReason: reason } = candidate;
+    const content = objectMember(candidate, "content", CANDIDATE) ?? {};
+    const parts = objectsMember(content, "parts", CONTENT);
     const calls: ToolCall[] = [];
-    for (const { functionCall: made } of parts) {
-      // Many servers give calls no ids: results then follow their order.
-      if (made != null) calls.push({ id: made.id ?? "", name: made.name, arguments: argumentsOf(made.args) });
+    for (const [at, part] of parts.entries()) {
+      const made = objectMember(part, "functionCall", `${CONTENT}/parts/${at}`);
+      if (made === undefined) continue;
+      const place = `${CONTENT}/parts/${at}/functionCall`;
+      calls.push({
+        // Many servers give calls no ids: results then follow their order.
+        id: textMember(made, "id", place) ?? "",
+        name: textMember(made, "name", place) ?? "",
+        arguments: argumentsOf(made["args"]),
+      });
     }
+    const turn = content["role"] ? content : { ...content, role: "model" };
     return {
-      added:
-        content != null && parts.length > 0 ? [content.role ? content : { ...content, role: "model" }] : [],
+      added: parts.length > 0 ? [turn as never] : [],
       calls,
       cutOff: cutOf(cutOffCode(reason), reason),
     };
@@ -178,11 +212,15 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
     });
     return [{ role: "user", parts }];
   },
-  text: ({ candidates }) =>
-    (candidates?.[0]?.content?.parts ?? [])
-      .filter(({ thought }) => thought !== true)
-      .map(({ text }) => text ?? "")
-      .join(""),
+  text(answer) {
+    const [candidate = {}] = objectsMember(answer, "candidates", "");
+    const content = objectMember(candidate, "content", CANDIDATE) ?? {};
+    return objectsMember(content, "parts", CONTENT)
+      .map((part, at) =>
+        part["thought"] === true ? "" : (textMember(part, "text", `${CONTENT}/parts/${at}`) ?? ""),
+      )
+      .join("");
+  },
 });
 
 function cutOf(code: string | undefined, reason: unknown): Turn<never>["cutOff"] {

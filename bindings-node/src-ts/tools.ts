@@ -2,6 +2,7 @@
 
 import { type CallSite, cancelled, failureOf } from "./failure";
 import type { ChatCompletionMessage, ChatMessage, InputItem, OutputItem } from "./generated/types";
+import { readingError } from "./members";
 import type { Operation } from "./operation";
 import type { RequestOptions } from "./resource";
 import { responseOf } from "./response";
@@ -222,9 +223,11 @@ export interface Dialect<M, A> {
   described(tools: readonly Tool[]): object[];
   /** The tool choice that lets the model decide, instead of one that forces a call. */
   unforced(choice: unknown): unknown;
+  /** Errors: `UnexpectedMember`. */
   read(answer: A): Turn<M>;
   /** The messages that the results of a round add to the conversation. */
   results(calls: readonly ToolCall[], outputs: readonly ToolOutput[]): M[];
+  /** Errors: `UnexpectedMember`. */
   text(answer: A): string;
 }
 
@@ -232,8 +235,8 @@ export interface Dialect<M, A> {
  * Calls a model repeatedly, and the tools that it requests, until it answers without a call. The calls of a
  * round run at the same time. `ask`: sends one request.
  *
- * Errors: `ToolLoopError` for too many rounds, or calls that were cut off; `CancelledError`; those of `ask`,
- * of the caller's callback and, if requested, of the tools.
+ * Errors: `ToolLoopError` for too many rounds, or calls that were cut off; `DecodeError` if a member of an answer has a
+ * type that it cannot read; `CancelledError`; those of `ask`, of the caller's callback and, if requested, of the tools.
  */
 export async function loop<M, A extends object>(
   dialect: Dialect<M, A>,
@@ -276,13 +279,23 @@ export async function loop<M, A extends object>(
     }
   };
 
+  const origin = { operation: operation.id, method, site };
+  const reading = <T>(answer: A, read: (answer: A) => T): T => {
+    try {
+      return read(answer);
+    } catch (error) {
+      const response = responseOf(answer);
+      throw readingError(error, { what: "the response", document: answer, ...origin, response });
+    }
+  };
+
   for (let rounds = 0; ; rounds += 1) {
     const chosen = rest[choice];
     // A choice that forces a call would force one in each round.
     const unforced = rounds > 0 && chosen != null && { [choice]: dialect.unforced(chosen) };
     const body = { ...rest, ...unforced, ...described, [conversation]: [...messages] };
     const answer = await ask(body, callOptions);
-    const { added, calls, cutOff, failed, isPaused = false } = dialect.read(answer);
+    const { added, calls, cutOff, failed, isPaused = false } = reading(answer, dialect.read);
     await add(added);
     const fail = (code: string, reason: string) => {
       const { status, requestId, attempts } = responseOf(answer);
@@ -292,7 +305,7 @@ export async function loop<M, A extends object>(
     };
     if (failed !== undefined) throw fail(failed.code, failed.message);
     if (calls.length === 0 && !isPaused) {
-      const text = dialect.text(answer);
+      const text = reading(answer, dialect.text);
       return { messages, completion: answer, response: answer, text, rounds };
     }
     if (cutOff !== undefined)
@@ -305,7 +318,6 @@ export async function loop<M, A extends object>(
       );
     }
     if (calls.length === 0) continue;
-    const origin = { operation: operation.id, method, site };
     const outputs = await unlessAborted(Promise.all(calls.map(run)), signal, (reason) =>
       cancelled(origin, reason),
     );

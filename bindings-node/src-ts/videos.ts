@@ -54,9 +54,15 @@ export class VideoGenerations extends VideosGenerationsResource {
    */
   createAndWait(params: VideoGenerationRequest, options: WaitOptions = {}): ApiPromise<VideoTask> {
     const site = new CallSite(this.createAndWait);
-    const { signal } = options;
-    const created = this.connection.send<VideoTask>(operations.create_video, [], params, { signal }, site);
-    return promise(created.then((task) => last(this.connection, task.id, options, true, site)));
+    const { connection } = this;
+    const work = async () => {
+      // A wait for no task: it reads the options before a video is submitted and paid for.
+      connection.watchVideo("none", options, true, site);
+      const { signal } = options;
+      const task = await connection.send<VideoTask>(operations.create_video, [], params, { signal }, site);
+      return last(connection, task.id, options, true, site);
+    };
+    return promise(work());
   }
 
   /**

@@ -209,6 +209,19 @@ test("images and videos from the gateway are saved", async (t) => {
   );
 });
 
+test("wrong options of a wait are errors before the task is submitted", async (t) => {
+  const { url, requests } = await files(t);
+  const client = new Client({ baseUrl: url, apiKey: "key", maxRetries: 0 });
+  await assert.rejects(
+    client.videos.generations.createAndWait(
+      { model: "video_model_1", prompt: "waves" },
+      { intervalMs: "soon" },
+    ),
+    /intervalMs/,
+  );
+  assert.equal(requests.length, 0);
+});
+
 test("a broken transfer resumes once, without the key", async (t) => {
   for (const ranges of [true, false]) {
     const { url, requests } = await files(t, { breaks: 1000, ranges });

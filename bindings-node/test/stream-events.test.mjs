@@ -85,6 +85,12 @@ test("vectors: structured/message_events.json", async (t) => {
     assert.equal((await collect(texts.textStream())).join(""), text, name);
     assert.deepEqual(texts.currentMessage, final, name);
     assert.equal(await texts.finalText(), text);
+    const heard = [];
+    await client.messages
+      .stream(MESSAGE)
+      .on("text", (piece) => heard.push(piece))
+      .done();
+    assert.equal(heard.join(""), text, name);
   }
 });
 

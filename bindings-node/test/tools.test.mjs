@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { APIError, CancelledError, Client, Tool, ToolLoopError, tool } from "gatewright";
+import { APIError, CancelledError, Client, DecodeError, Tool, ToolLoopError, tool } from "gatewright";
 import { z } from "zod";
 
 import { startGateway } from "./support/gateway.mjs";
@@ -329,4 +329,37 @@ test("what cannot be run is refused before anything is sent", async (t) => {
   assert.throws(() => tool({ name: "f" }), /tool f: run must be a function/);
   assert.ok(TOOLS[0] instanceof Tool);
   assert.equal(bodies.length, 0);
+});
+
+test("an answer with a member of an unexpected type is a DecodeError that says where", async (t) => {
+  const named = { id: "t", type: "function", function: { name: {}, arguments: "{}" } };
+  const chat = (client) => client.chat.completions.runTools({ ...PROMPT, tools: TOOLS });
+  const responses = (client) => client.responses.runTools({ model: "m", input: "x", tools: TOOLS });
+  const messages = (client) => client.messages.runTools({ ...PROMPT, max_tokens: 9, tools: TOOLS });
+  const native = (client) =>
+    client.native.models.runTools("m", { contents: [{ parts: [{ text: "x" }] }], tools: TOOLS });
+  for (const [run, answer, place] of [
+    [chat, { choices: {} }, "/choices is an object, not an array"],
+    [chat, { choices: [null] }, "/choices/0 is null, not an object"],
+    [chat, { choices: [{ finish_reason: "stop" }] }, "/choices/0/message is missing, not an object"],
+    [chat, { choices: [{ message: { tool_calls: 7 } }] }, "/choices/0/message/tool_calls is a number"],
+    [chat, { choices: [{ message: { tool_calls: [named] } }] }, "/tool_calls/0/function/name is an object"],
+    [chat, { choices: [{ message: { content: {} } }] }, "/choices/0/message/content is an object"],
+    [chat, { choices: [{ message: { content: [7] } }] }, "/choices/0/message/content/0 is a number"],
+    [responses, { output: [], output_text: {} }, "/output_text is an object"],
+    [messages, { content: [], text: [] }, "/text is an array"],
+    [responses, { status: "completed", output: "none" }, "/output is a string, not an array"],
+    [responses, { output: [{ type: "function_call", name: [] }] }, "/output/0/name is an array"],
+    [messages, { content: [7] }, "/content/0 is a number, not an object"],
+    [messages, { content: [{ type: "tool_use", id: {} }] }, "/content/0/id is an object"],
+    [native, { candidates: [{ content: { parts: "x" } }] }, "/candidates/0/content/parts is a string"],
+    [native, { candidates: [{ content: { parts: [{ functionCall: [] }] } }] }, "/functionCall is an array"],
+    [native, { candidates: [{ content: { parts: [{ text: {} }] } }] }, "/parts/0/text is an object"],
+  ]) {
+    const { client } = await answering(t, [answer]);
+    const error = await run(client).then(assert.fail, (error) => error);
+    assert.ok(error instanceof DecodeError, `${place}: ${error}`);
+    assert.ok(error.message.includes(place), error.message);
+    assert.deepEqual(error.body, answer);
+  }
 });

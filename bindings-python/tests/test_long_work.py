@@ -156,6 +156,22 @@ async def test_a_submitted_task_is_awaited(gateway: Gateway) -> None:
             )
 
 
+async def test_wrong_options_of_a_wait_are_errors_before_the_task_is_submitted(serve: Serve) -> None:
+    submitted = threading.Event()
+
+    def answer(connection: Connection) -> None:
+        submitted.set()
+        connection.answer(record("completed"))
+
+    url, wrong = serve(answer), {"model": "video_model_1", "prompt": "waves", "interval": "soon"}
+    with Client(url, "key") as client, pytest.raises(TypeError, match="interval"):
+        client.videos.generations.create_and_wait(**wrong)  # type: ignore[arg-type]
+    async with AsyncClient(url, "key") as client:
+        with pytest.raises(TypeError, match="interval"):
+            await client.videos.generations.create_and_wait(**wrong)  # type: ignore[arg-type]
+    assert not submitted.is_set()
+
+
 @pytest.mark.parametrize("during", ["look-up", "pause"])
 async def test_canceling_a_wait_ends_it_immediately(serve: Serve, during: str) -> None:
     started, closed = threading.Event(), threading.Event()

@@ -101,8 +101,9 @@ fn header(source: &PriceSource) -> String {
     let source = visible(&source.to_string()).into_owned();
     format!(
         "# Prices and limits of models, imported from {source} by gatewright prices import.\n\
-         # Prices are in US dollars: per million tokens (input, output, cached_input, cache_write, reasoning), per image, or per second of\n\
-         # video. A tier applies to prompts with more tokens than its `above`. Limits (context, max_output) are in tokens.\n\
+         # Prices are in US dollars: per million tokens (input, output, cached_input, cache_write, reasoning) or characters\n\
+         # (speech_characters), per image, or per second of video or sound. A tier applies to prompts with more tokens than its `above`.\n\
+         # Limits (context, max_output) are in tokens.\n\
          # The next import replaces this file: set your own prices on targets, where they take precedence over this file.\n"
     )
 }

@@ -12,6 +12,10 @@ pub struct ModelPrice {
     pub image: Option<f64>,
     /// Price of a second of video that the model makes, in addition to its tokens.
     pub video_second: Option<f64>,
+    /// Price of a second of sound that the model transcribes or translates, in addition to its tokens.
+    pub audio_second: Option<f64>,
+    /// Price of a million characters that the model reads aloud, in addition to its tokens.
+    pub speech_characters: Option<f64>,
 }
 
 /// Prices per million tokens.
@@ -42,6 +46,23 @@ impl ModelPrice {
     /// Prices per million prompt tokens and per million generated tokens.
     pub fn new(input: f64, output: f64) -> Self {
         Self { tokens: TokenPrice::new(input, output), ..Self::default() }
+    }
+
+    /// Whether tokens have prices. Otherwise only something else has one, and tokens are free beside it.
+    pub fn states_tokens(&self) -> bool {
+        self.tokens != TokenPrice::default()
+            || !self.tiers.is_empty()
+            || self.media().iter().all(|(_, amount)| amount.is_none())
+    }
+
+    /// Prices of anything but tokens, by the names that files use for them.
+    pub(super) fn media(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("image", self.image),
+            ("video_second", self.video_second),
+            ("audio_second", self.audio_second),
+            ("speech_characters", self.speech_characters),
+        ]
     }
 }
 

@@ -81,6 +81,8 @@ struct PriceFileEntry {
     reasoning: Option<f64>,
     image: Option<f64>,
     video_second: Option<f64>,
+    audio_second: Option<f64>,
+    speech_characters: Option<f64>,
     #[serde(default)]
     tiers: Vec<file::PriceTier>,
     context: Option<u64>,
@@ -290,9 +292,18 @@ fn unlike_json(model: &Value) -> Option<&str> {
 
 impl PriceFileEntry {
     fn into_price(self) -> file::Price {
-        let Self { input, output, cached_input, cache_write, reasoning, image, video_second, tiers, .. } =
-            self;
-        file::Price { input, output, cached_input, cache_write, reasoning, image, video_second, tiers }
+        file::Price {
+            input: self.input,
+            output: self.output,
+            cached_input: self.cached_input,
+            cache_write: self.cache_write,
+            reasoning: self.reasoning,
+            image: self.image,
+            video_second: self.video_second,
+            audio_second: self.audio_second,
+            speech_characters: self.speech_characters,
+            tiers: self.tiers,
+        }
     }
 }
 
@@ -311,11 +322,13 @@ impl InvalidPrice {
 
 /// The price that a file states.
 pub(super) fn price_of(file: file::Price) -> Result<ModelPrice, InvalidPrice> {
-    let file::Price { input, output, cached_input, cache_write, reasoning, image, video_second, tiers } =
-        file;
-    let tokens = match (input, output) {
+    let file::Price { input, output, cached_input, cache_write, reasoning, tiers, .. } = file;
+    let file::Price { image, video_second, audio_second, speech_characters, .. } = file;
+    let mut price =
+        ModelPrice { image, video_second, audio_second, speech_characters, ..ModelPrice::default() };
+    price.tokens = match (input, output) {
         (Some(input), Some(output)) => TokenPrice { input, output, cached_input, cache_write, reasoning },
-        (None, None) if image.or(video_second).is_some() => {
+        (None, None) if price.media().iter().any(|(_, amount)| amount.is_some()) => {
             let others = [cached_input, cache_write, reasoning];
             if others.iter().any(Option::is_some) || !tiers.is_empty() {
                 return Err(InvalidPrice::new(&[], "has prices of some tokens: set input and output, too"));
@@ -323,12 +336,13 @@ pub(super) fn price_of(file: file::Price) -> Result<ModelPrice, InvalidPrice> {
             TokenPrice::default()
         }
         _ => {
-            let message = "must set input and output, or only image or video_second; 0 means free";
+            let names = price.media().map(|(name, _)| name).join(", ");
+            let message = format!("must set input and output, or only some of {names}; 0 means free");
             return Err(InvalidPrice::new(&[], message));
         }
     };
-    check(&tokens, &[])?;
-    for (name, amount) in [("image", image), ("video_second", video_second)] {
+    check(&price.tokens, &[])?;
+    for (name, amount) in price.media() {
         check_amount(amount, &[name])?;
     }
     if tiers.len() > MAX_TIERS {
@@ -338,13 +352,14 @@ pub(super) fn price_of(file: file::Price) -> Result<ModelPrice, InvalidPrice> {
         let file::PriceTier { above, input, output, cached_input, cache_write, reasoning } = tier;
         TieredPrice { above, tokens: TokenPrice { input, output, cached_input, cache_write, reasoning } }
     });
-    let tiers: Vec<TieredPrice> = tiers.collect();
+    price.tiers = tiers.collect();
+    let tiers = &price.tiers;
     if tiers.iter().any(|tier| tier.above == 0) || !tiers.is_sorted_by(|one, next| one.above < next.above) {
         let message = "must be sorted by above, each with a different number of tokens, 1 or more";
         return Err(InvalidPrice::new(&["tiers"], message));
     }
     tiers.iter().try_for_each(|tier| check(&tier.tokens, &["tiers"]))?;
-    Ok(ModelPrice { tokens, tiers, image, video_second })
+    Ok(price)
 }
 
 fn check(tokens: &TokenPrice, within: &[&'static str]) -> Result<(), InvalidPrice> {
@@ -375,11 +390,9 @@ fn amounts(tokens: &TokenPrice) -> [(&'static str, Option<f64>); 5] {
 
 impl ListedModel {
     fn write(&self, text: &mut String) {
-        let ModelPrice { tokens, tiers, image, video_second } = &self.price;
-        let media = [("image", *image), ("video_second", *video_second)];
-        let charges_tokens =
-            *tokens != TokenPrice::default() || media.iter().all(|(_, amount)| amount.is_none());
-        let stated = amounts(tokens).into_iter().filter(|_| charges_tokens).chain(media);
+        let ModelPrice { tokens, tiers, .. } = &self.price;
+        let media = self.price.media();
+        let stated = amounts(tokens).into_iter().filter(|_| self.price.states_tokens()).chain(media);
         for (name, amount) in stated {
             if let Some(amount) = amount {
                 _ = writeln!(text, "{name} = {}", decimal(amount));

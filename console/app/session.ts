@@ -69,6 +69,10 @@ export interface Price {
   tiers: { above: number; tokens: TokenPrice }[];
   image: number | null;
   video_second: number | null;
+  /** Of a sound that is transcribed. */
+  audio_second: number | null;
+  /** A million of them, read aloud. */
+  speech_characters: number | null;
 }
 
 /** The gateway's description of a key. */

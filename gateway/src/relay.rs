@@ -69,7 +69,7 @@ use crate::app::App;
 use crate::observe::{Origin, current_span};
 use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
 use crate::storage::{ResponseDocuments, ResponseRecord};
-use crate::usage::{Charge, Consumption};
+use crate::usage::{Charge, MediaUnits};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};
 
@@ -302,10 +302,7 @@ impl RequestContext {
             let answered = tokio::select! {
                 biased;
                 answered = sending => answered,
-                () = self.call.presence.ended() => {
-                    let left = ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected");
-                    return Err(left.abandoned());
-                }
+                () = self.call.presence.ended() => return Err(ApiError::client_disconnected()),
             };
             let failure = match answered {
                 Ok(answered) => {
@@ -373,7 +370,7 @@ impl RequestContext {
         attempt: &mut UpstreamAttempt,
     ) -> SuccessfulAnswer {
         match answered {
-            SuccessfulAnswer::Document { document, usage, images, mut share }
+            SuccessfulAnswer::Document { document, usage, media, mut share }
                 if self.action == Action::Image && self.app.config.fetch_images =>
             {
                 // The upstream is done, and copying may take a minute.
@@ -388,7 +385,7 @@ impl RequestContext {
                     () = self.call.presence.ended() => None,
                 };
                 let copied = copied.filter(|copied| share.hold(copied.len()).is_ok());
-                SuccessfulAnswer::Document { document: copied.unwrap_or(document), usage, images, share }
+                SuccessfulAnswer::Document { document: copied.unwrap_or(document), usage, media, share }
             }
             other => other,
         }
@@ -411,7 +408,7 @@ impl RequestContext {
         charge.begin();
         let mut lacks_usage = false;
         let mut response = match answered {
-            SuccessfulAnswer::Document { document, usage, images, share } => {
+            SuccessfulAnswer::Document { document, usage, media, share } => {
                 attempt_metrics.answered();
                 attempt_metrics.record_usage(usage.as_ref());
                 // The document then has the estimate.
@@ -420,7 +417,9 @@ impl RequestContext {
                 if let Some(usage) = usage {
                     charge.set_usage(usage);
                 }
-                charge.set_images(images);
+                if let Some(media) = media {
+                    charge.set_media(media);
+                }
                 // The words of a sound are tokens; of other plain operations, only the request has some.
                 let writes = matches!(
                     self.action,
@@ -496,8 +495,8 @@ impl RequestContext {
         let refused = |exceeded| refused(exceeded, &self.call.caller);
         if self.action == Action::Image {
             // The tokens of an image can't be estimated: only prices per image are reserved.
-            let images = self.meta.choices.into();
-            return charge.reserve(Consumption { images, ..Consumption::default() }).map_err(refused);
+            let media = MediaUnits { images: self.meta.choices.into(), ..MediaUnits::default() };
+            return charge.reserve(Usage::default(), media).map_err(refused);
         }
         let input = Some(self.input);
         let output = match self.action {
@@ -505,8 +504,22 @@ impl RequestContext {
             _ => self.meta.most_tokens.unwrap_or(self.route.model.default_max_tokens),
         };
         let output = Some(output.saturating_mul(self.meta.choices.into()));
-        let expected = Consumption::of_tokens(Usage { input, output, ..Usage::default() });
-        let mut charge = charge.reserve(expected).map_err(refused)?;
+        let media = match self.action {
+            Action::Plain(PlainAction::Speak) => {
+                let speech_characters = sound::characters_of(&self.meta.body);
+                MediaUnits { speech_characters, ..MediaUnits::default() }
+            }
+            // Until the upstream states a length.
+            Action::Plain(PlainAction::Transcribe | PlainAction::Translate) => {
+                let file = self.call.form.as_ref().and_then(|form| form.file("file"));
+                let sound = plain::transcripts::estimated_length(file.as_deref().unwrap_or_default());
+                MediaUnits { sound, ..MediaUnits::default() }
+            }
+            _ => MediaUnits::default(),
+        };
+        let expected = Usage { input, output, ..Usage::default() };
+        let mut charge = charge.reserve(expected, media).map_err(refused)?;
+        charge.set_media(media);
         charge.estimated(Usage { input, output: Some(0), ..Usage::default() });
         Ok(charge)
     }

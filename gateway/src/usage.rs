@@ -18,5 +18,5 @@ pub(crate) use self::charge::{Charge, Consumed};
 pub(crate) use self::journal::{Journal, RecoveredJournal};
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Remaining;
-pub(crate) use self::price::{Consumption, Rates};
+pub(crate) use self::price::{MediaUnits, Rates, SoundLength};
 pub(crate) use self::spending::Spending;

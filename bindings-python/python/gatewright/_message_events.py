@@ -183,7 +183,8 @@ class MessageEvents(_MessageReader, SyncReader):
 
     def _texts(self) -> Iterator[str]:
         for event in self:
-            if event.type == "text" and event.text:
+            # A server's own event may have the same type.
+            if isinstance(event, TextEvent) and event.text:
                 yield event.text
 
     def get_final_message(self) -> types.Message:
@@ -211,7 +212,8 @@ class AsyncMessageEvents(_MessageReader, AsyncReader):
 
     async def _texts(self) -> AsyncIterator[str]:
         async for event in self:
-            if event.type == "text" and event.text:
+            # A server's own event may have the same type.
+            if isinstance(event, TextEvent) and event.text:
                 yield event.text
 
     async def get_final_message(self) -> types.Message:

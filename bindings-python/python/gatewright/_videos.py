@@ -90,8 +90,7 @@ class VideosGenerations(resources.VideosGenerations):
         >>> task.status
         'completed'
         """
-        request, options = _split(arguments)
-        on_progress = options.pop("on_progress", None)
+        request, options, on_progress = _split(self._client, arguments)
         task = self.create(**request)
         return _last(VideoWatch(self._client._engine, task.id, options, submitted=True), on_progress)
 
@@ -168,8 +167,7 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
 
     async def create_and_wait(self, **arguments: Unpack[VideoGenerationAndWait]) -> VideoTask:
         """Submits a task and waits for it. Takes the arguments of `create` and those of `wait`."""
-        request, options = _split(arguments)
-        on_progress = options.pop("on_progress", None)
+        request, options, on_progress = _split(self._client, arguments)
         task = await self.create(**request)
         watch = VideoWatch(self._client._engine, task.id, options, submitted=True)
         return await _last_async(watch, on_progress)
@@ -185,11 +183,14 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         return await save_async(self._client, "video", task, path, dict(options))
 
 
-def _split(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments of the request, and options of the wait."""
+def _split(client: Any, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], OnProgress]:
+    """Arguments of the request, options of the wait, and its callback. Errors: an option is wrong."""
     request = dict(arguments)
     options = {name: request.pop(name) for name in WAITS if name in request}
-    return request, options
+    on_progress = options.pop("on_progress", None)
+    # A wait for no task: it reads the options before a video is submitted and paid for.
+    VideoWatch(client._engine, "none", options)
+    return request, options, on_progress
 
 
 def _last(watch: VideoWatch, on_progress: OnProgress) -> VideoTask:

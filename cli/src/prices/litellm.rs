@@ -12,8 +12,8 @@ use super::source::{Entries, members};
 /// Entries that are not models.
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
-/// The modes of models that are paid by token; others generate images or videos, are paid by character or second, or are of kinds that
-/// a gateway doesn't serve.
+/// The modes of models that are paid by token; others generate images or videos, read aloud, transcribe, or are of kinds that a gateway
+/// doesn't serve.
 const TOKEN_MODES: [&str; 6] = ["chat", "completion", "embedding", "moderation", "rerank", "responses"];
 
 /// Providers by their name in the list, with our names.
@@ -101,6 +101,8 @@ enum PricedMedium {
     Tokens,
     Image,
     Video,
+    Speech,
+    Transcription,
 }
 
 impl PricedMedium {
@@ -111,6 +113,8 @@ impl PricedMedium {
             Some(mode) if TOKEN_MODES.contains(&mode) => Some(Self::Tokens),
             Some("image_generation" | "image_edit") => Some(Self::Image),
             Some("video_generation") => Some(Self::Video),
+            Some("audio_speech") => Some(Self::Speech),
+            Some("audio_transcription") => Some(Self::Transcription),
             Some(_) => None,
         }
     }
@@ -122,17 +126,26 @@ fn listed(members: &Members, mode: PricedMedium) -> Result<Option<ListedModel>, 
         let mut stated = names.iter().map(|name| price(members, name, PriceUnit::ImageOrSecond));
         stated.find_map(Result::transpose).transpose()
     };
-    let image = if mode == PricedMedium::Image {
-        media(&["output_cost_per_image", "input_cost_per_image"])?
-    } else {
-        None
-    };
-    let video_second = match mode {
-        PricedMedium::Video => media(&["output_cost_per_video_per_second", "output_cost_per_second"])?,
-        PricedMedium::Tokens | PricedMedium::Image => None,
-    };
+    let mut stated = ModelPrice::default();
+    match mode {
+        PricedMedium::Tokens => {}
+        PricedMedium::Image => stated.image = media(&["output_cost_per_image", "input_cost_per_image"])?,
+        PricedMedium::Video => {
+            stated.video_second = media(&["output_cost_per_video_per_second", "output_cost_per_second"])?;
+        }
+        PricedMedium::Speech => {
+            stated.speech_characters = price(members, "input_cost_per_character", PriceUnit::Character)?;
+            // No provider says how many tokens a speech has.
+            return Ok(stated.speech_characters.map(|_| ListedModel::new(stated)));
+        }
+        PricedMedium::Transcription => {
+            // Some entries state one price under both names, others 0 under one of them.
+            let seconds = [media(&["input_cost_per_second"])?, media(&["output_cost_per_second"])?];
+            stated.audio_second = seconds.into_iter().flatten().reduce(f64::max);
+        }
+    }
     let by_range = ranges(members)?;
-    let (tokens, tiers) = match (token_price(members, "", None)?, by_range) {
+    let (mut tokens, tiers) = match (token_price(members, "", None)?, by_range) {
         (Some(tokens), _) => (Some(tokens), tiers(members, tokens)?),
         (None, Some((tokens, tiers))) => (Some(tokens), tiers),
         (None, None) => (None, Vec::new()),
@@ -142,12 +155,20 @@ fn listed(members: &Members, mode: PricedMedium) -> Result<Option<ListedModel>, 
         Some("rerank") => price(members, "input_cost_per_query", PriceUnit::ImageOrSecond)?,
         _ => None,
     };
-    if per_query.is_some_and(|price| price > 0.0)
-        || tokens.is_none() && image.is_none() && video_second.is_none()
-    {
+    if let (PricedMedium::Transcription, Some(tokens)) = (mode, &mut tokens) {
+        // Nearly all that it reads is a sound.
+        let audio = price(members, "input_cost_per_audio_token", PriceUnit::Token)?;
+        tokens.input = audio.unwrap_or(tokens.input);
+        if tokens.input > 0.0 || tokens.output > 0.0 {
+            // The seconds of such a list are the provider's estimate.
+            stated.audio_second = None;
+        }
+    }
+    let media = [stated.image, stated.video_second, stated.audio_second];
+    if per_query.is_some_and(|price| price > 0.0) || tokens.is_none() && media.iter().all(Option::is_none) {
         return Ok(None);
     }
-    let stated = ModelPrice { tokens: tokens.unwrap_or_default(), tiers, image, video_second };
+    (stated.tokens, stated.tiers) = (tokens.unwrap_or_default(), tiers);
     let mut model = ListedModel::new(stated);
     model.context = limit(members, "max_input_tokens")?;
     model.max_output = limit(members, "max_output_tokens")?;

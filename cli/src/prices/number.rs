@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 /// Members of an entry.
 pub(super) type Members = Map<String, Value>;
 
-/// Maximum price of a million tokens. The most expensive models cost less than a tenth of it: more is a unit
+/// Maximum price of a million tokens or characters. The most expensive models cost less than a tenth of it: more is a unit
 /// mistake.
 const MAX_TOKEN_PRICE: f64 = 10_000.0;
-/// Maximum price of an image and of a second of video.
+/// Maximum price of an image and of a second of video or sound.
 const MAX_MEDIA_PRICE: f64 = 1_000.0;
 /// Maximum number of tokens of a limit.
 const MAX_LIMIT: u64 = 1_000_000_000;
@@ -20,10 +20,11 @@ const BILLIONTH: f64 = 1e-9;
 pub(super) enum PriceUnit {
     Token,
     MillionTokens,
+    Character,
     ImageOrSecond,
 }
 
-/// The price of a million tokens, or of an image or a second. `None`: the entry doesn't state it. Errors: it states
+/// The price of a million tokens or characters, or of an image or a second. `None`: the entry doesn't state it. Errors: it states
 /// something else.
 pub(super) fn price(members: &Members, name: &str, unit: PriceUnit) -> Result<Option<f64>, String> {
     let number = match members.get(name) {
@@ -31,7 +32,7 @@ pub(super) fn price(members: &Members, name: &str, unit: PriceUnit) -> Result<Op
         Some(value) => value.as_f64().ok_or_else(|| format!("{name} is not a number"))?,
     };
     let (amount, most) = match unit {
-        PriceUnit::Token => (number * 1e6, MAX_TOKEN_PRICE),
+        PriceUnit::Token | PriceUnit::Character => (number * 1e6, MAX_TOKEN_PRICE),
         PriceUnit::MillionTokens => (number, MAX_TOKEN_PRICE),
         PriceUnit::ImageOrSecond => (number, MAX_MEDIA_PRICE),
     };
@@ -39,7 +40,11 @@ pub(super) fn price(members: &Members, name: &str, unit: PriceUnit) -> Result<Op
         return Err(format!("{name} is negative"));
     }
     if amount > most {
-        let each = if unit == PriceUnit::ImageOrSecond { "each" } else { "per million tokens" };
+        let each = match unit {
+            PriceUnit::ImageOrSecond => "each",
+            PriceUnit::Character => "per million characters",
+            PriceUnit::Token | PriceUnit::MillionTokens => "per million tokens",
+        };
         return Err(format!("{name} is more than {most} {each}"));
     }
     // The conversion error is smaller than this.

@@ -76,8 +76,17 @@ pub(super) fn lint_operation(document: &Document, operation: OperationNode<'_>, 
 
 /// Reports problems with a path itself, and parameters that are listed twice.
 pub(super) fn lint_path(path: &str, item: &Value, at: &str, problems: &mut Problems) {
-    if path.split('/').any(|segment| segment.matches('{').count() > 1) {
-        problems.report(at, "a segment of a path holds one parameter; split it");
+    for segment in path.split('/') {
+        let count = |brace: char| segment.matches(brace).count();
+        let is_named = match (segment.find('{'), segment.find('}')) {
+            (Some(open), Some(close)) => open + 1 < close,
+            (open, close) => open == close,
+        };
+        if count('{') > 1 {
+            problems.report(at, "a segment of a path holds one parameter; split it");
+        } else if count('{') != count('}') || !is_named {
+            problems.report(at, "a segment of a path has braces around no name; write a parameter as {name}");
+        }
     }
     let operations = METHODS.iter().filter_map(|method| Some((item.get(method)?, child(at, method))));
     for (node, at) in [(item, at.to_owned())].into_iter().chain(operations) {

@@ -199,7 +199,7 @@ pub(crate) struct Target {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Price {
-    /// Prompt tokens. Required together with output, unless image or video_second is the only price.
+    /// Prompt tokens. Required together with output, unless there are prices of something else.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub(crate) input: Option<f64>,
     /// Generated tokens.
@@ -220,6 +220,12 @@ pub(crate) struct Price {
     /// A second of generated video, in addition to its tokens.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub(crate) video_second: Option<f64>,
+    /// A second of sound that is transcribed or translated, in addition to its tokens.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(crate) audio_second: Option<f64>,
+    /// A million characters that are read aloud, in addition to their tokens.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(crate) speech_characters: Option<f64>,
     /// Token prices for large prompts: the last tier whose above is smaller than the prompt applies to the whole request.
     #[serde(default)]
     #[schemars(length(max = 16))]

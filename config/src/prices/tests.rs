@@ -22,6 +22,12 @@ image = 0.04
 input = 0
 output = 3
 video_second = 0.1
+
+[upstreams.mine.listener]
+audio_second = 0.0001
+
+[upstreams.mine.speaker]
+speech_characters = 15
 "#;
 
 fn wrong(text: &str) -> String {
@@ -31,7 +37,7 @@ fn wrong(text: &str) -> String {
 #[test]
 fn price_list_round_trips() {
     let list = PriceList::parse(LIST, "prices.toml").unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!((list.len(), list.to_toml().as_str()), (4, LIST));
+    assert_eq!((list.len(), list.to_toml().as_str()), (6, LIST));
 }
 
 #[test]
@@ -46,7 +52,7 @@ fn price_lookup_prefers_the_upstream_over_its_provider() {
     assert_eq!(input("other", Some("one"), "free"), Some(0.0));
     assert_eq!(input("mine", None, "model-1.5"), None);
     assert_eq!(input("other", Some("two"), "model-1.5"), None);
-    assert_eq!(list.models(PricesOf::Upstream("mine")).count(), 2);
+    assert_eq!(list.models(PricesOf::Upstream("mine")).count(), 4);
 }
 
 #[test]
@@ -66,7 +72,10 @@ fn amounts_are_rounded_to_nine_decimals() {
 fn price_list_problems_name_line_column_and_key() {
     let in_model = |lines: &str| wrong(&format!("[providers.one.m]\n{lines}\n"));
     for (lines, expected) in [
-        ("input = 1", "prices.toml:1:16: providers.one.m: must set input and output, or only image"),
+        (
+            "input = 1",
+            "prices.toml:1:16: providers.one.m: must set input and output, or only some of image, video",
+        ),
         ("input = -1\noutput = 1", "prices.toml:2:9: providers.one.m.input: must be from 0 to 1000000000"),
         ("input = 1\noutput = nan", "prices.toml:3:10: providers.one.m.output: must be a finite number"),
         ("input = 1\noutput = 2e9", "prices.toml:3:10: providers.one.m.output: must be from 0"),

@@ -148,7 +148,7 @@ function limits(model: Model): string {
 /** What a model costs. Empty: there is no price, or it depends on the upstream. */
 function price({ price, simulated }: Model): string {
   if (!price) return simulated ? "free" : "";
-  const { tokens, tiers, image, video_second } = price;
+  const { tokens, tiers, image, video_second, audio_second, speech_characters } = price;
   const above = tiers.map((tier) => tier.above);
   const parts = [
     tokens.input || tokens.output
@@ -157,6 +157,8 @@ function price({ price, simulated }: Model): string {
     above.length > 0 ? `more for prompts above ${whole(Math.min(...above))} tokens` : "",
     image !== null ? `${money(image)} per image` : "",
     video_second !== null ? `${money(video_second)} per second` : "",
+    audio_second !== null ? `${money(audio_second)} per second` : "",
+    speech_characters !== null ? `${money(speech_characters)} per million characters` : "",
   ].filter(Boolean);
   return parts.join("; ") || "free";
 }

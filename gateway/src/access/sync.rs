@@ -19,6 +19,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Minimum interval between reads of the keys when the store notifies of changes.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long one read of the keys may take at first. A connection that hangs must not hide changes for as long as the store's own time
+/// limit; if reading takes longer, the next attempt gets twice the time.
+const REFRESH_TIME: Duration = Duration::from_secs(2);
+const MAX_REFRESH_TIME: Duration = Duration::from_secs(60);
+
 /// How long to wait for a notification from the store.
 const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 
@@ -80,12 +85,21 @@ async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<UsageWriter>) {
     // Leftover usage counts in the budgets of the keys. A store that is away has no keys either.
     _ = writer.write().await;
     drop(writer);
+    let mut patience = REFRESH_TIME;
     while let Some(authenticator) = alive.upgrade() {
-        let has_hung = authenticator.hanging().beat();
-        let outcome = authenticator.refresh().await;
-        if has_hung {
-            authenticator.hanging().is_over();
-        }
+        let hangs = authenticator.hanging().beat();
+        let outcome = match tokio::time::timeout(patience, authenticator.refresh()).await {
+            Ok(outcome) => {
+                patience = REFRESH_TIME;
+                outcome
+            }
+            Err(_) => {
+                let late = format!("the keys were not read within {patience:?}");
+                patience = (patience * 2).min(MAX_REFRESH_TIME);
+                Err(StoreError::Failed(late))
+            }
+        };
+        authenticator.hanging().reloaded(hangs);
         log.note(&outcome);
         let store = Arc::clone(authenticator.store());
         drop(authenticator);

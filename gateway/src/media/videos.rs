@@ -32,7 +32,7 @@ use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
 use crate::routing::UpstreamAttempt;
 use crate::storage::FileReservation;
 use crate::tasks::{LeaseGuard, VideoInProgress};
-use crate::usage::Charge;
+use crate::usage::{Charge, MediaUnits};
 use crate::webhooks::notice;
 use crate::wire::{ApiError, Call, Response, json_response};
 
@@ -306,14 +306,22 @@ impl VideoWork {
             }
         };
         attempt.succeeded(std::time::Instant::now());
+        // Before it is accepted: then this gateway may end at any moment.
         charge.set_usage(Usage::default());
-        charge.set_video_seconds(duration_s.into());
+        charge.set_media(MediaUnits { video_seconds: duration_s.into(), ..MediaUnits::default() });
         charge.complete();
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let origin = Origin::new(Arc::clone(&order.route.id), upstream);
         let maker = VideoProvider::Simulator { prompt };
-        let (deadline, mut response) =
-            self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
+        let accepted = self.accept(job.state(), maker, whole_seconds(estimate), origin).await;
+        let (deadline, mut response) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Nobody makes this video.
+                charge.void();
+                return Err(error);
+            }
+        };
         response.headers_mut().insert(relay::SIMULATED_HEADER, relay::SIMULATED);
         Ok((Making::Simulated(job), deadline, response))
     }

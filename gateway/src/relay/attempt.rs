@@ -15,6 +15,7 @@ use super::document::Patience;
 use super::event_reader::StreamFormat;
 use super::failure::AttemptFailure;
 use super::passthrough_stream::{EventProcessor, PassthroughStream};
+use super::plain::PassedAnswer;
 use super::prepare::UpstreamRequest;
 use super::sound::Sound;
 use super::stream::Stream;
@@ -24,6 +25,7 @@ use super::{LONG_BODY, RequestContext, document, error_body, pictures, plain, tr
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{NoAnswer, Request};
+use crate::usage::{MediaUnits, SoundLength};
 use crate::wire::content_coding::{self, Unlabelled};
 use crate::wire::peeked::{PeekError, peek};
 use crate::wire::{Body, BodyError, Presence};
@@ -34,8 +36,8 @@ pub(super) enum SuccessfulAnswer {
     Document {
         document: Bytes,
         usage: Option<Usage>,
-        /// The number of images that the model made.
-        images: u64,
+        /// What it consumed besides tokens, if the answer shows it.
+        media: Option<MediaUnits>,
         /// The memory that it holds.
         share: Reservation,
     },
@@ -328,12 +330,16 @@ async fn passed_document(
     let pass = move || {
         if draws {
             let (usage, images) = pictures::usage(&document, &redactor)?;
-            return Ok(SuccessfulAnswer::Document { document, usage: Some(usage), images, share });
+            let media = Some(MediaUnits { images, ..MediaUnits::default() });
+            return Ok(SuccessfulAnswer::Document { document, usage: Some(usage), media, share });
         }
         if let Some(form) = form {
             let answered = plain::Answered { from, form: &*form, model: &model, input, id: &id };
-            let (document, usage) = answered.by(&document, &redactor, &mut share)?;
-            return Ok(SuccessfulAnswer::Document { document, usage, images: 0, share });
+            let PassedAnswer { document, usage, sound_millis } =
+                answered.by(&document, &redactor, &mut share)?;
+            let media = sound_millis
+                .map(|millis| MediaUnits { sound: SoundLength::Millis(millis), ..MediaUnits::default() });
+            return Ok(SuccessfulAnswer::Document { document, usage, media, share });
         }
         let (document, usage) = if let Some(context) = context {
             let recorder = recorder.as_ref();
@@ -347,14 +353,15 @@ async fn passed_document(
                 // With the room that it was read into.
                 share.hold(taken).map_err(|why| AttemptFailure::no_room(why, &redactor))?;
                 keep(recorder.as_ref(), &document);
-                return Ok(SuccessfulAnswer::Document { document, usage: inspector.usage, images: 0, share });
+                let (usage, media) = (inspector.usage, None);
+                return Ok(SuccessfulAnswer::Document { document, usage, media, share });
             }
             keep(recorder.as_ref(), &document);
             (document, inspector.usage)
         };
         // The source of the document has been dropped.
         share.hold(document.len()).map_err(|why| AttemptFailure::no_room(why, &redactor))?;
-        Ok(SuccessfulAnswer::Document { document, usage, images: 0, share })
+        Ok(SuccessfulAnswer::Document { document, usage, media: None, share })
     };
     let passed = if is_long {
         let worked = request_context.app.resources.blocking_pool.work(move |_| Ok(pass())).await;

@@ -6,7 +6,7 @@
 pub(super) mod embeddings;
 mod moderations;
 mod rankings;
-mod transcripts;
+pub(super) mod transcripts;
 
 use std::fmt::{Debug, Write as _};
 use std::ops::Range;
@@ -31,8 +31,8 @@ use crate::bounds::memory_budget::{Reservation, ReservationError};
 
 /// What a client wants of the answer to a plain operation.
 pub(super) trait AnswerForm: Debug + Send + Sync {
-    /// The document for the client, and its usage if the upstream reports it. `text`: the answer, which is `document`. `share`: takes the
-    /// memory of the document. Errors: what is wrong with the answer.
+    /// The answer for the client. `text`: the upstream's answer, which is `document`. `share`: takes the memory of the answer. Errors:
+    /// what is wrong with it.
     fn passed(
         &self,
         answered: &Answered<'_>,
@@ -79,8 +79,24 @@ pub(super) enum AnswerHead {
     Id(&'static str),
 }
 
-/// The document for the client, and its usage if the upstream reports it.
-pub(super) type Passed = Result<(Bytes, Option<Usage>), Unusable>;
+/// An answer for the client.
+pub(super) struct PassedAnswer {
+    pub(super) document: Bytes,
+    /// The tokens that the upstream reports.
+    pub(super) usage: Option<Usage>,
+    /// The length that the upstream states of the sound that it transcribed.
+    pub(super) sound_millis: Option<u64>,
+}
+
+/// Errors: what is wrong with the answer.
+pub(super) type Passed = Result<PassedAnswer, Unusable>;
+
+impl PassedAnswer {
+    /// The answer to a request without a sound.
+    fn new(document: Bytes, usage: Option<Usage>) -> Self {
+        Self { document, usage, sound_millis: None }
+    }
+}
 
 /// What the client wants of the answer to a valid request. `None`: the answer is bytes, which pass as they are. `body`: its text.
 pub(super) fn form_of(action: PlainAction, request: &Value, body: &Bytes) -> Option<Arc<dyn AnswerForm>> {
@@ -146,30 +162,30 @@ struct MetaTokens {
 }
 
 impl Answered<'_> {
-    /// The document for the client, and its usage if the upstream reports it. `share`: holds the memory of the document. Errors: the
-    /// upstream reports an error, or its answer is not what the client wants.
+    /// The answer for the client. `share`: holds the memory of its document. Errors: the upstream reports an error, or its answer is not
+    /// what the client wants.
     pub(super) fn by(
         &self,
         document: &Bytes,
         redactor: &Redactor,
         share: &mut Reservation,
-    ) -> Result<(Bytes, Option<Usage>), AttemptFailure> {
+    ) -> Result<PassedAnswer, AttemptFailure> {
         let taken = share.bytes();
         let text =
             std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
         let passed = self.form.passed(self, document, text, share);
-        let (passed, usage) = passed.map_err(|unusable| {
+        let passed = passed.map_err(|unusable| {
             let why = match unusable {
                 Unusable::Broken(why) => why,
                 Unusable::NoRoom(why) => return AttemptFailure::no_room(why, redactor),
             };
             AttemptFailure::of_document(self.from, document, &why, redactor)
         })?;
-        let is_same = passed.as_ptr() == document.as_ptr();
+        let is_same = passed.document.as_ptr() == document.as_ptr();
         share
-            .hold(if is_same { taken } else { passed.len() })
+            .hold(if is_same { taken } else { passed.document.len() })
             .map_err(|why| AttemptFailure::no_room(why, redactor))?;
-        Ok((passed, usage))
+        Ok(passed)
     }
 
     /// The list of an upstream of the client's form.
@@ -233,7 +249,7 @@ impl Answered<'_> {
             }
         }
         let edited = edits.in_copy_of(document).ok_or("is not a JSON object")?;
-        Ok((edited, reported.map(of_input)))
+        Ok(PassedAnswer::new(edited, reported.map(of_input)))
     }
 
     /// The usage for the client.
@@ -327,7 +343,7 @@ pub(super) mod tests {
         let mut share = MemoryBudget::new(MAX_BYTES).share();
         let read =
             answered.by(&Bytes::copy_from_slice(document.as_bytes()), &Redactor::default(), &mut share);
-        let (document, usage) = read.map_err(|failure| failure.cause().message.clone())?;
+        let PassedAnswer { document, usage, .. } = read.map_err(|failure| failure.cause().message.clone())?;
         let text = String::from_utf8(document.to_vec()).expect("text");
         Ok((text, usage.and_then(|usage| usage.input)))
     }

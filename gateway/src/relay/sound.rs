@@ -1,6 +1,7 @@
 //! Relays a sound: its bytes, as they arrive. Only the first are looked at, while failover is still possible, because some servers
 //! send an error in place of a sound. A sound that ends early is cut off for the client, too: nothing in most formats marks its end.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use futures_util::stream;
 use gatewright_protocol::conversation::Protocol;
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
+use serde::Deserialize;
 
 use super::attempt_metrics::AttemptMetrics;
 use super::error_body;
@@ -50,6 +52,16 @@ pub(super) struct SoundAccount {
     pub(super) attempt_metrics: AttemptMetrics,
 }
 
+/// How many characters a request for speech has. `request`: without duplicate members.
+pub(super) fn characters_of(request: &[u8]) -> u64 {
+    #[derive(Deserialize)]
+    struct Speech<'r> {
+        #[serde(borrow)]
+        input: Cow<'r, str>,
+    }
+    serde_json::from_slice(request).map_or(0, |Speech { input }| input.chars().count() as u64)
+}
+
 /// Why a sound ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum CutOff {
@@ -90,7 +102,7 @@ impl Sound {
         }
         let is_sound = match label {
             Label::Sound => true,
-            Label::Bytes => begins_json(&first) != Some(true),
+            Label::Bytes => begins_json(&first) == Some(false),
             Label::Other => false,
         };
         if !is_sound {
@@ -226,6 +238,18 @@ mod tests {
     use gatewright::redact::Redactor;
 
     use super::*;
+
+    #[test]
+    fn characters_of_a_request_are_those_of_its_text() {
+        for (request, expected) in [
+            (r#"{"model":"m","input":"a boat","voice":"v"}"#, 6),
+            (r#"{"input":"\u00e9\ud83d\ude42\n"}"#, 3),
+            ("{\"input\":\"éé\"}", 2),
+            ("{}", 0),
+        ] {
+            assert_eq!(characters_of(request.as_bytes()), expected, "{request}");
+        }
+    }
 
     #[test]
     fn media_types_tell_sounds_from_documents() {

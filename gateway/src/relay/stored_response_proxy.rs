@@ -46,9 +46,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
     let answered = tokio::select! {
         biased;
         answered = request => answered,
-        () = call.presence.ended() => {
-            return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
-        }
+        () = call.presence.ended() => return Err(ApiError::client_disconnected()),
     };
     match (action, answered) {
         (StoredAction::Delete, Ok(response)) => {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use gatewright::ErrorCode;
 use gatewright_config::Kind;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::{Action, Finished, Report, VideoDimensions, VideoForm};
@@ -22,7 +21,7 @@ use crate::bounds::memory_budget::MemoryBudget;
 use crate::observe::{Metrics, current_span};
 use crate::routing::{ModelRoute, Plan, Provider, Routes, UpstreamAttempt};
 use crate::upstream::{LookUp, NoAnswer, Request};
-use crate::usage::Charge;
+use crate::usage::{Charge, MediaUnits};
 use crate::webhooks::Fetcher;
 use crate::wire::{ApiError, Body, BodyError, Call};
 
@@ -135,8 +134,7 @@ impl VideoRequest {
         let body: Bytes = outgoing.body.to_string().into();
         loop {
             if self.call.presence.has_ended() {
-                let left = ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected");
-                return Err(left.abandoned());
+                return Err(ApiError::client_disconnected());
             }
             let mut charge = self.charge(&attempt);
             let mut attempt_metrics =
@@ -148,7 +146,8 @@ impl VideoRequest {
                     attempt.succeeded(Instant::now());
                     // The tokens of a video can't be estimated.
                     charge.set_usage(Usage::default());
-                    charge.set_video_seconds(self.duration_s.into());
+                    let video_seconds = self.duration_s.into();
+                    charge.set_media(MediaUnits { video_seconds, ..MediaUnits::default() });
                     charge.complete();
                     let remote = Remote {
                         provider: Arc::clone(&attempt.destination.provider),

@@ -109,7 +109,7 @@ pub(super) async fn read_body(
         Ok(Err(Unread::Failed(error))) => {
             let message = format!("the body ended early: {error}");
             let refusal = ApiError::new(&ErrorCode::INVALID_JSON, message);
-            Err(if is_malformed(&*error) { refusal } else { refusal.abandoned() })
+            Err(if is_malformed(&*error) { refusal } else { ApiError::client_disconnected() })
         }
     }
 }

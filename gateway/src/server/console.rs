@@ -254,6 +254,8 @@ fn price(targets: &[TargetConfig]) -> Value {
         "tiers": tiers.collect::<Vec<_>>(),
         "image": price.image,
         "video_second": price.video_second,
+        "audio_second": price.audio_second,
+        "speech_characters": price.speech_characters,
     })
 }
 

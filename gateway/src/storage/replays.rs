@@ -23,15 +23,17 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
-use gatewright::operations::Operation;
+use gatewright::operations::{ErrorStyle, Operation};
 use gatewright_store::{
-    AnswerQuota, DurableStore, KeyedRequest, Lease, MemoryReplays, ReplaySlot, Sealer, Spool, StoreHealth,
+    AnswerQuota, DurableStore, KeyedRequest, Lease, MemoryReplays, ReplaySlot, Sealer, Spool, StoreError,
+    StoreHealth,
 };
 use gatewright_system::supervise;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use ring::hmac;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use self::pending::{PendingAnswer, PendingAnswers};
 use self::record::ReplayRecord;
@@ -55,8 +57,10 @@ const RETRY_AFTER_S: u64 = 1;
 const LEASE: Duration = Duration::from_secs(30);
 /// Pause before an answer that the store rejected is offered to it again.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often expired entries are removed, in renewal turns.
-const TURNS: u32 = 6;
+/// How long one attempt to renew leases may take: a store that hangs must not take the time for the next one.
+const MAX_RENEWAL_TIME: Duration = Duration::from_secs(5);
+/// How often expired entries are removed.
+const FORGET_PAUSE: Duration = Duration::from_mins(1);
 
 /// See the module.
 pub(crate) struct Replays {
@@ -99,6 +103,18 @@ pub(crate) enum ReplayDecision {
     Again(Response),
 }
 
+/// What became of an answer that was offered to the store.
+enum StoredAnswer {
+    /// It is stored.
+    Stored,
+    /// Another gateway has taken the key since the lease expired, and its answer is stored.
+    Superseded(Vec<u8>),
+    /// Another gateway has taken the key since the lease expired, and is working.
+    TakenOver,
+    /// The key was used for another request.
+    Other,
+}
+
 /// Where an answer is known.
 enum AnswerSource {
     Store,
@@ -110,6 +126,7 @@ enum AnswerSource {
 pub(crate) struct RunningRequest {
     replays: Arc<Replays>,
     keyed: KeyedRequest,
+    error_style: ErrorStyle,
     /// Number of its lease in the store, whether or not the store has confirmed it.
     number: i64,
     /// Its lease in this process. None once it is answered.
@@ -157,7 +174,7 @@ impl Replays {
         Self { store, own, sealer, digests, held, waiting, health, spool: None }
     }
 
-    /// Starts a task that renews the leases of requests in progress, until the replays are dropped. `sealer`: seals answers
+    /// Starts tasks that renew the leases of requests in progress and remove old answers, until the replays are dropped. `sealer`: seals answers
     /// for a durable store. `digests`: keys the digests of requests. `spool`: where answers waiting for the store survive
     /// the process. Needs a Tokio runtime.
     pub(crate) fn start(
@@ -168,8 +185,9 @@ impl Replays {
     ) -> Arc<Self> {
         let replays = Arc::new(Self { spool, ..Self::new(store, sealer, digests) });
         replays.inherit();
-        let weak = Arc::downgrade(&replays);
-        supervise("idempotency keys", PAUSE, move || attend(Weak::clone(&weak)));
+        let (renewing, forgetting) = (Arc::downgrade(&replays), Arc::downgrade(&replays));
+        supervise("idempotency keys", PAUSE, move || renew_leases(Weak::clone(&renewing)));
+        supervise("old answers", PAUSE, move || forget_expired(Weak::clone(&forgetting)));
         replays
     }
 
@@ -180,7 +198,7 @@ impl Replays {
         request: IdempotentRequest<'_>,
     ) -> Result<ReplayDecision, ApiError> {
         let Some(key) = key(headers)? else { return Ok(ReplayDecision::Unkeyed) };
-        let keyed = self.keyed(key, request);
+        let (keyed, error_style) = (self.keyed(key, request), request.operation.error_style);
         let options = self.storage_options(request.body);
         // This process's knowledge takes precedence: the store can't know better.
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
@@ -188,7 +206,8 @@ impl Replays {
                 // Released in any case: no lease of this process outlives its request.
                 let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), options.is_stored());
                 let (keyed, number) = (keyed.clone(), rand::random());
-                let mut first = RunningRequest { replays, keyed, number, own, lease: None, may_be_stored };
+                let mut first =
+                    RunningRequest { replays, keyed, error_style, number, own, lease: None, may_be_stored };
                 // Streams are not stored, so they need no store operation.
                 let slot = match options.stream {
                     Some(true) => None,
@@ -207,7 +226,9 @@ impl Replays {
             reserved => (AnswerSource::Own, reserved),
         };
         match reserved {
-            ReplaySlot::Answered(answer) => self.again(&place, keyed, answer).await,
+            ReplaySlot::Answered(answer) => {
+                Ok(ReplayDecision::Again(self.again(&place, keyed, answer).await?))
+            }
             ReplaySlot::Other => {
                 let message =
                     "this idempotency-key was used for a different request; use a new key for each request";
@@ -215,11 +236,7 @@ impl Replays {
             }
             // The first lease of this process was returned above.
             ReplaySlot::UnderWay | ReplaySlot::First(_) => {
-                let message =
-                    "the first request with this idempotency-key is still running; retry for its response";
-                Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, message)
-                    .param(KEY_HEADER.as_str())
-                    .retry_after(RETRY_AFTER_S))
+                Err(in_use("the first request with this idempotency-key is still running"))
             }
         }
     }
@@ -256,7 +273,7 @@ impl Replays {
         place: &AnswerSource,
         keyed: KeyedRequest,
         answer: Vec<u8>,
-    ) -> Result<ReplayDecision, ApiError> {
+    ) -> Result<Response, ApiError> {
         let answer = match (&self.sealer, place) {
             (Some(sealer), AnswerSource::Store) => {
                 sealer.open_apart(keyed.slot, answer, record::MAX_RECORD_BYTES).await.ok()
@@ -270,17 +287,43 @@ impl Replays {
         };
         let mut response = record.into_response();
         response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
-        Ok(ReplayDecision::Again(response))
+        Ok(response)
     }
 
-    /// Renews the leases of requests in progress here.
-    async fn renew(&self) {
-        let leases: Vec<Lease> = self.held().iter().cloned().collect();
-        if !leases.is_empty()
-            && let Err(error) = self.store.renew_keys(&leases, LEASE).await
-        {
-            tracing::debug!("{error}: idempotency keys in use are not renewed");
+    /// Stores an answer, unless another gateway has taken its key since the lease expired.
+    async fn store_answer(
+        &self,
+        lease: &Lease,
+        keyed: &KeyedRequest,
+        answer: &[u8],
+        room: AnswerQuota,
+    ) -> Result<StoredAnswer, StoreError> {
+        if self.store.keep_answer(lease, answer, LIFETIME, room).await? {
+            return Ok(StoredAnswer::Stored);
         }
+        Ok(match self.store.reserve_as(keyed, lease.number, LEASE).await? {
+            ReplaySlot::First(again) if self.store.keep_answer(&again, answer, LIFETIME, room).await? => {
+                StoredAnswer::Stored
+            }
+            ReplaySlot::Answered(other) => StoredAnswer::Superseded(other),
+            ReplaySlot::First(_) | ReplaySlot::UnderWay => StoredAnswer::TakenOver,
+            ReplaySlot::Other => StoredAnswer::Other,
+        })
+    }
+
+    /// Renews the leases of requests in progress here. False if the store doesn't.
+    async fn renew(&self) -> bool {
+        let leases: Vec<Lease> = self.held().iter().cloned().collect();
+        if leases.is_empty() {
+            return true;
+        }
+        let why = match timeout(MAX_RENEWAL_TIME, self.store.renew_keys(&leases, LEASE)).await {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the store did not respond within {MAX_RENEWAL_TIME:?}"),
+        };
+        tracing::debug!("{why}: idempotency keys in use are not renewed");
+        false
     }
 
     async fn forget(&self) {
@@ -299,22 +342,27 @@ impl Replays {
     }
 }
 
-async fn attend(replays: Weak<Replays>) {
-    let mut turn = 0_u32;
+async fn renew_leases(replays: Weak<Replays>) {
     while let Some(replays) = replays.upgrade() {
-        replays.renew().await;
-        if turn.is_multiple_of(TURNS) {
-            replays.forget().await;
-        }
+        let is_renewed = replays.renew().await;
         drop(replays);
-        turn = turn.wrapping_add(1);
-        tokio::time::sleep((LEASE / 3).mul_f64(rand::random_range(0.8..1.0))).await;
+        let pause = if is_renewed { (LEASE / 3).mul_f64(rand::random_range(0.8..1.0)) } else { PAUSE };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn forget_expired(replays: Weak<Replays>) {
+    while let Some(replays) = replays.upgrade() {
+        replays.forget().await;
+        drop(replays);
+        tokio::time::sleep(FORGET_PAUSE.mul_f64(rand::random_range(0.8..1.0))).await;
     }
 }
 
 impl RunningRequest {
-    /// Stores the response if it is final, and returns it. `room`: for it and the other answers of its
-    /// operation.
+    /// Stores the response if it is final, and returns it. If another gateway has taken the key because this one stalled for longer than
+    /// its lease, returns the other's answer, or 409 until there is one: a key has one answer. `room`: for it and the other answers of
+    /// its operation.
     pub(crate) async fn answered(mut self, response: Response, room: AnswerQuota) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
         let short = length.is_some_and(|length| length <= MAX_ANSWER_BYTES as u64);
@@ -329,54 +377,72 @@ impl RunningRequest {
             _ => return Response::from_parts(head, Body::empty()),
         };
         let record = ReplayRecord { status: head.status, headers: head.headers.clone(), body: body.clone() };
-        if let Some(record) = record.written() {
-            self.keep(record, room).await;
-        }
-        Response::from_parts(head, Body::from(body))
+        let other = match record.written() {
+            Some(record) => self.keep(record, room).await,
+            None => None,
+        };
+        other.unwrap_or_else(|| Response::from_parts(head, Body::from(body)))
     }
 
-    async fn keep(&mut self, record: Vec<u8>, room: AnswerQuota) {
-        let Some(own) = self.own.take() else { return };
+    /// Stores an answer. Returns another response if another gateway has taken the key.
+    async fn keep(&mut self, record: Vec<u8>, room: AnswerQuota) -> Option<Response> {
+        let own = self.own.take()?;
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
         let lease = self.lease.take();
         if !self.may_be_stored {
             // Store it here first: a request that comes in between must not find the key free.
             _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             self.lease = lease;
-            return self.free().await;
+            self.free().await;
+            return None;
         }
-        let (keyed, number) = (self.keyed.clone(), self.number);
+        let (keyed, number, error_style) = (self.keyed.clone(), self.number, self.error_style);
         // Continues even if the client disconnects.
         let keeping = async move {
             let answer = match &replays.sealer {
                 Some(sealer) => sealer.seal_apart(keyed.slot.clone(), record.clone()).await,
                 None => record.clone(),
             };
-            let is_stored = match &lease {
-                Some(lease) => {
-                    replays.health.ask(replays.store.keep_answer(lease, &answer, LIFETIME, room)).await
-                }
+            let stored = match &lease {
+                Some(lease) => replays.health.ask(replays.store_answer(lease, &keyed, &answer, room)).await,
                 None => None,
             };
-            if is_stored == Some(true) && replays.sealer.is_none() {
-                // It is already in this memory.
-                replays.own.free_key(&own);
-            } else {
-                // It is replayed from here while the store is away.
-                _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
-            }
-            if is_stored.is_none() {
-                let expires = made + LIFETIME;
-                let spooled = OnceLock::new();
-                let late = PendingAnswer { keyed, number, lease, answer, expires, room, spooled };
-                // If the spool can't accept it, that is retried while it waits.
-                _ = replays.spool_one(&late).await;
-                replays.keep_later(late);
-            } else if let Some(lease) = &lease {
+            if let (Some(_), Some(lease)) = (&stored, &lease) {
                 replays.held().remove(lease);
             }
+            match stored {
+                Some(StoredAnswer::Superseded(other)) => {
+                    if let Ok(other) = replays.again(&AnswerSource::Store, keyed, other).await {
+                        replays.own.free_key(&own);
+                        return Some(other);
+                    }
+                }
+                Some(StoredAnswer::TakenOver) => {
+                    replays.own.free_key(&own);
+                    let why = "another gateway has taken over the request with this idempotency-key";
+                    return Some(in_use(why).into_response(error_style));
+                }
+                Some(StoredAnswer::Stored) if replays.sealer.is_none() => {
+                    // It is already in this memory.
+                    replays.own.free_key(&own);
+                    return None;
+                }
+                Some(StoredAnswer::Stored | StoredAnswer::Other) => {}
+                None => {
+                    let (expires, spooled) = (made + LIFETIME, OnceLock::new());
+                    // It is replayed from here while the store is away.
+                    _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
+                    let late = PendingAnswer { keyed, number, lease, answer, expires, room, spooled };
+                    // If the spool can't accept it, that is retried while it waits.
+                    _ = replays.spool_one(&late).await;
+                    replays.keep_later(late);
+                    return None;
+                }
+            }
+            _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
+            None
         };
-        _ = tokio::spawn(keeping).await;
+        tokio::spawn(keeping).await.ok().flatten()
     }
 
     /// Frees the key.
@@ -404,6 +470,13 @@ impl Drop for RunningRequest {
             runtime.spawn(async move { _ = replays.store.free_key(&lease).await });
         }
     }
+}
+
+/// The error of a request whose key is in use. `why`: what uses it.
+fn in_use(why: &str) -> ApiError {
+    ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, format!("{why}; retry for its response"))
+        .param(KEY_HEADER.as_str())
+        .retry_after(RETRY_AFTER_S)
 }
 
 /// Whether the same request may get a different response later.

@@ -8,7 +8,7 @@ use gatewright_store::{Spent, Totals};
 use gatewright_system::clock::millis;
 use tracing::Span;
 
-use super::price::{Consumption, MAX_UNITS, Rates};
+use super::price::{Consumption, MAX_UNITS, MediaUnits, Rates, SoundLength};
 use super::{Caller, LimitExceeded};
 
 /// What one request has consumed so far. It is recorded on drop, so that a request whose client has disconnected counts, too.
@@ -18,8 +18,7 @@ pub(crate) struct Charge {
     model: Arc<str>,
     upstream: Arc<str>,
     rates: Option<Arc<Rates>>,
-    images: u64,
-    video_seconds: u64,
+    media: MediaUnits,
     reported: Option<Usage>,
     estimate: Option<Usage>,
     /// The reservation from the key's budgets.
@@ -48,8 +47,7 @@ impl Charge {
             model,
             upstream,
             rates: None,
-            images: 0,
-            video_seconds: 0,
+            media: MediaUnits::default(),
             reported: None,
             estimate: None,
             reserved: Spent::default(),
@@ -78,9 +76,9 @@ impl Charge {
 
     /// Reserves what the request is expected to consume from the budgets of its key, at the upstream's prices. Errors: they are
     /// used up, or requests in progress may use them up; nothing is recorded.
-    pub(crate) fn reserve(mut self, consumption: Consumption) -> Result<Self, LimitExceeded> {
+    pub(crate) fn reserve(mut self, expected: Usage, media: MediaUnits) -> Result<Self, LimitExceeded> {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
-        let expected = consumption.usage;
+        let consumption = Consumption { usage: expected, media };
         let cost = self.rates.as_ref().and_then(|rates| rates.cost(&consumption)).unwrap_or(0);
         let expected = Spent { tokens: count(expected.input) + count(expected.output), cost };
         match self.caller.reserve(expected) {
@@ -100,14 +98,9 @@ impl Charge {
         self.reported = Some(usage);
     }
 
-    /// Sets the number of images that the model made.
-    pub(crate) fn set_images(&mut self, count: u64) {
-        self.images = count;
-    }
-
-    /// Sets the length of the video that the model makes.
-    pub(crate) fn set_video_seconds(&mut self, seconds: u64) {
-        self.video_seconds = seconds;
+    /// Sets what the request consumed besides tokens; the last value counts.
+    pub(crate) fn set_media(&mut self, media: MediaUnits) {
+        self.media = media;
     }
 
     /// Sets the gateway's estimate of the usage; the last one counts. It is used for what the upstream doesn't report, and for the
@@ -157,7 +150,9 @@ impl Drop for Charge {
         }
         let (usage, estimated) = self.usage();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
-        let consumption = Consumption { usage, images: self.images, video_seconds: self.video_seconds };
+        let consumption = Consumption { usage, media: self.media };
+        let is_estimated_length = matches!(self.media.sound, SoundLength::Estimated(_))
+            && self.rates.as_ref().is_some_and(|rates| rates.charges_sounds());
         let cost = match &self.rates {
             Some(rates) => rates.cost(&consumption),
             // A request that consumes nothing costs nothing, whatever the prices.
@@ -166,7 +161,7 @@ impl Drop for Charge {
         let totals = Totals {
             requests: 1,
             complete: self.complete.into(),
-            estimated: estimated.into(),
+            estimated: (estimated || is_estimated_length).into(),
             input: count(usage.input),
             cached: count(usage.cached),
             cache_write: count(usage.cache_write),
@@ -207,6 +202,10 @@ mod tests {
 
     fn usage(input: u64, output: u64) -> Usage {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
+    }
+
+    fn one_image() -> MediaUnits {
+        MediaUnits { images: 1, ..MediaUnits::default() }
     }
 
     /// The record of a charge.
@@ -301,19 +300,19 @@ mod tests {
         };
         assert_eq!(of(None, |charge| charge.set_usage(usage(5, 1))), (0, 1));
         assert_eq!(of(None, |charge| charge.set_usage(Usage::default())), (0, 0));
-        assert_eq!(of(None, |charge| charge.set_images(1)), (0, 1));
+        assert_eq!(of(None, |charge| charge.set_media(one_image())), (0, 1));
         let (tokens, free) = (ModelPrice::new(1.0, 10.0), ModelPrice::new(0.0, 0.0));
         assert_eq!(of(Some(&tokens), |charge| charge.set_usage(usage(5, 1))), (15_000, 0));
         assert_eq!(of(Some(&free), |charge| charge.set_usage(usage(5, 1))), (0, 0), "free is a price");
         let draw = |charge: &mut Charge| {
             charge.set_usage(Usage::default());
-            charge.set_images(2);
+            charge.set_media(one_image());
         };
         assert_eq!(of(Some(&tokens), draw), (0, 1));
-        assert_eq!(of(Some(&ModelPrice { image: Some(0.04), ..free }), draw), (80_000_000, 0));
+        assert_eq!(of(Some(&ModelPrice { image: Some(0.04), ..free }), draw), (40_000_000, 0));
         let film = |charge: &mut Charge| {
             charge.set_usage(Usage::default());
-            charge.set_video_seconds(8);
+            charge.set_media(MediaUnits { video_seconds: 8, ..MediaUnits::default() });
         };
         assert_eq!(
             of(Some(&ModelPrice { video_second: Some(0.1), ..ModelPrice::default() }), film),

@@ -5,8 +5,8 @@ use gatewright_config::{ModelPrice, TokenPrice};
 use gatewright_protocol::conversation::Usage;
 use gatewright_store::billionths;
 
-/// Maximum number of tokens of a kind, images and seconds billed per request: an upstream may report any number, and sums must
-/// not overflow the store.
+/// Maximum number of tokens of a kind, images, characters, seconds of video and milliseconds of sound billed per request: an upstream
+/// may report any number, and sums must not overflow the store.
 pub(super) const MAX_UNITS: u64 = 1_000_000_000;
 /// Maximum cost of one request, in billionths: a million units of the currency.
 pub(super) const MAX_COST: u64 = 1_000_000_000_000_000;
@@ -15,18 +15,36 @@ pub(super) const MAX_COST: u64 = 1_000_000_000_000_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Consumption {
     pub(crate) usage: Usage,
+    pub(crate) media: MediaUnits,
+}
+
+/// What a request consumed besides tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MediaUnits {
+    /// Images that the model made.
     pub(crate) images: u64,
+    /// Length of the video that the model makes.
     pub(crate) video_seconds: u64,
+    /// Characters that the model reads aloud.
+    pub(crate) speech_characters: u64,
+    /// The sound that the model transcribes.
+    pub(crate) sound: SoundLength,
+}
+
+/// How long a sound is that a model transcribes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SoundLength {
+    #[default]
+    NoSound,
+    /// In milliseconds, as the upstream states it.
+    Millis(u64),
+    /// In milliseconds, as the gateway estimates it.
+    Estimated(u64),
 }
 
 impl Consumption {
-    /// Only tokens.
-    pub(crate) fn of_tokens(usage: Usage) -> Self {
-        Self { usage, ..Self::default() }
-    }
-
     pub(super) fn is_nothing(&self) -> bool {
-        !self.has_tokens() && self.images == 0 && self.video_seconds == 0
+        !self.has_tokens() && self.media == MediaUnits::default()
     }
 
     fn has_tokens(&self) -> bool {
@@ -39,8 +57,13 @@ impl Consumption {
 pub(crate) struct Rates {
     /// Each with the prompt size above which it applies, sorted; the first applies to all prompts.
     tiers: Vec<(u64, TokenRates)>,
+    /// Whether tokens have prices.
+    states_tokens: bool,
     image: Option<u64>,
     video_second: Option<u64>,
+    audio_second: Option<u64>,
+    /// Per million.
+    speech_characters: Option<u64>,
 }
 
 /// Per million tokens.
@@ -58,28 +81,58 @@ impl Rates {
         let mut tiers = vec![(0, TokenRates::new(&price.tokens))];
         tiers.extend(price.tiers.iter().map(|tier| (tier.above, TokenRates::new(&tier.tokens))));
         tiers.sort_by_key(|(above, _)| *above);
-        Self { tiers, image: price.image.map(billionths), video_second: price.video_second.map(billionths) }
+        Self {
+            tiers,
+            states_tokens: price.states_tokens(),
+            image: price.image.map(billionths),
+            video_second: price.video_second.map(billionths),
+            audio_second: price.audio_second.map(billionths),
+            speech_characters: price.speech_characters.map(billionths),
+        }
     }
 
     /// The rates of a model that is free, whatever it makes.
     pub(crate) fn free() -> Self {
-        Self { tiers: vec![(0, TokenRates::default())], image: Some(0), video_second: Some(0) }
+        Self {
+            tiers: vec![(0, TokenRates::default())],
+            states_tokens: true,
+            image: Some(0),
+            video_second: Some(0),
+            audio_second: Some(0),
+            speech_characters: Some(0),
+        }
     }
 
-    /// The cost of a request, in billionths of the currency. `None`: it made images or a video that have no price, and the number
-    /// of its tokens, which may have one, is unknown.
+    /// Whether the length of a sound has a price.
+    pub(super) fn charges_sounds(&self) -> bool {
+        self.audio_second.is_some_and(|rate| rate > 0)
+    }
+
+    /// The cost of a request, in billionths of the currency. `None`: it made images or a video, read something aloud, or transcribed a
+    /// sound, and the price is of something else, or the number of tokens is unknown.
     pub(crate) fn cost(&self, consumption: &Consumption) -> Option<u64> {
-        let Consumption { usage, images, video_seconds } = consumption;
-        let tokens = self.tokens(usage);
-        let has_tokens = consumption.has_tokens();
-        let units = |count: u64, rate: Option<u64>| match rate {
-            Some(rate) => Some(u128::from(count.min(MAX_UNITS)) * u128::from(rate)),
-            None => (count == 0 || has_tokens).then_some(0),
+        let Consumption { usage, media } = consumption;
+        let replaces_units = self.states_tokens && consumption.has_tokens();
+        // In millionths, of which this many are one unit of the price.
+        let units = |count: u64, of_one: u128, rate: Option<u64>| match rate {
+            Some(rate) => Some(u128::from(count.min(MAX_UNITS)) * u128::from(rate) * of_one),
+            None => (count == 0 || replaces_units).then_some(0),
         };
-        let cost = tokens + units(*images, self.image)? + units(*video_seconds, self.video_second)?;
+        let millis = match media.sound {
+            SoundLength::NoSound => 0,
+            SoundLength::Millis(millis) | SoundLength::Estimated(millis) => millis,
+        };
+        let millionths = self.tokens(usage)
+            + units(media.images, 1_000_000, self.image)?
+            + units(media.video_seconds, 1_000_000, self.video_second)?
+            + units(millis, 1_000, self.audio_second)?
+            + units(media.speech_characters, 1, self.speech_characters)?;
+        // Rounded once, for the whole request.
+        let cost = (millionths + 500_000) / 1_000_000;
         Some(u64::try_from(cost).unwrap_or(MAX_COST).min(MAX_COST))
     }
 
+    /// The cost of tokens, in millionths of a billionth.
     fn tokens(&self, usage: &Usage) -> u128 {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
         let (input, output) = (count(usage.input), count(usage.output));
@@ -96,9 +149,7 @@ impl Rates {
             (output - reasoning, rates.output),
             (reasoning, rates.reasoning),
         ];
-        let millionths: u128 = parts.iter().map(|(count, rate)| u128::from(*count) * u128::from(*rate)).sum();
-        // Rounded once, for the whole request.
-        (millionths + 500_000) / 1_000_000
+        parts.iter().map(|(count, rate)| u128::from(*count) * u128::from(*rate)).sum()
     }
 }
 
@@ -212,35 +263,77 @@ mod tests {
     #[test]
     fn images_and_video_seconds_are_charged_beside_tokens() {
         let mut price = ModelPrice { image: Some(0.04), ..ModelPrice::new(1.0, 2.0) };
-        let drawn = Consumption { usage: tokens(10, 0), images: 2, video_seconds: 0 };
+        let images = |images| MediaUnits { images, ..MediaUnits::default() };
+        let drawn = Consumption { usage: tokens(10, 0), media: images(2) };
         assert_eq!(Rates::new(&price).cost(&drawn), Some(10_000 + 80_000_000));
         price.video_second = Some(0.1);
-        let filmed = Consumption { video_seconds: 8, ..Consumption::default() };
+        let media = MediaUnits { video_seconds: 8, ..MediaUnits::default() };
+        let filmed = Consumption { media, ..Consumption::default() };
         assert_eq!(Rates::new(&price).cost(&filmed), Some(800_000_000));
+    }
+
+    #[test]
+    fn sounds_are_charged_by_length_and_speech_by_character() {
+        let cost = |price: &ModelPrice, usage: Usage, media: MediaUnits| {
+            Rates::new(price).cost(&Consumption { usage, media })
+        };
+        let by_second = ModelPrice { audio_second: Some(0.0001), ..ModelPrice::default() };
+        let heard = |sound| MediaUnits { sound, ..MediaUnits::default() };
+        assert_eq!(cost(&by_second, tokens(0, 9), heard(SoundLength::Millis(60_000))), Some(6_000_000));
+        assert_eq!(cost(&by_second, tokens(0, 9), heard(SoundLength::Millis(15))), Some(1_500));
+        // Half a billionth rounds up.
+        let cheap = ModelPrice { audio_second: Some(1e-9), ..ModelPrice::default() };
+        assert_eq!(cost(&cheap, tokens(0, 0), heard(SoundLength::Millis(500))), Some(1));
+        assert_eq!(cost(&cheap, tokens(0, 0), heard(SoundLength::Millis(499))), Some(0));
+        assert_eq!(cost(&by_second, tokens(0, 9), heard(SoundLength::Estimated(1_000))), Some(100_000));
+        let long = heard(SoundLength::Millis(60_000));
+        assert_eq!(cost(&ModelPrice::new(1.0, 2.0), tokens(0, 9), long), Some(18_000));
+        assert_eq!(cost(&ModelPrice::new(0.0, 0.0), tokens(0, 9), long), Some(0));
+
+        let by_character = ModelPrice { speech_characters: Some(15.0), ..ModelPrice::default() };
+        let said = |speech_characters| MediaUnits { speech_characters, ..MediaUnits::default() };
+        assert_eq!(cost(&by_character, tokens(3, 0), said(12)), Some(180_000));
+        assert_eq!(cost(&ModelPrice::new(1.0, 0.0), tokens(3, 0), said(12)), Some(3_000));
+        assert_eq!(cost(&ModelPrice::new(1.0, 0.0), Usage::default(), said(12)), None);
+        // A price of something else is no price, though the tokens of these requests are known.
+        assert_eq!(cost(&by_second, tokens(3, 0), said(12)), None);
+        assert_eq!(cost(&by_character, tokens(0, 9), long), None);
     }
 
     #[test]
     fn consumption_without_a_price_has_no_cost() {
         let rates = Rates::new(&ModelPrice::new(1.0, 2.0));
-        let drawn = |usage| Consumption { usage, images: 1, video_seconds: 0 };
+        let drawn = |usage| Consumption { usage, media: MediaUnits { images: 1, ..MediaUnits::default() } };
         assert_eq!(rates.cost(&drawn(Usage::default())), None);
         assert_eq!(rates.cost(&drawn(tokens(0, 0))), None);
         assert_eq!(rates.cost(&drawn(tokens(0, 1000))), Some(2_000_000));
-        assert_eq!(rates.cost(&Consumption { video_seconds: 1, ..Consumption::default() }), None);
+        let media = MediaUnits { video_seconds: 1, ..MediaUnits::default() };
+        assert_eq!(rates.cost(&Consumption { media, ..Consumption::default() }), None);
         assert_eq!(rates.cost(&Consumption::default()), Some(0));
         assert_eq!(Rates::free().cost(&drawn(Usage::default())), Some(0));
     }
 
     #[test]
     fn absurd_usage_is_bounded() {
-        let price = ModelPrice { image: Some(1e9), ..ModelPrice::new(1e9, 1e9) };
+        let price = ModelPrice {
+            image: Some(1e9),
+            audio_second: Some(1e9),
+            speech_characters: Some(1e9),
+            ..ModelPrice::new(1e9, 1e9)
+        };
         let absurd = Usage {
             cached: Some(u64::MAX),
             cache_write: Some(u64::MAX),
             reasoning: Some(u64::MAX),
             ..tokens(u64::MAX, u64::MAX)
         };
-        let all = Consumption { usage: absurd, images: u64::MAX, video_seconds: 0 };
+        let media = MediaUnits {
+            images: u64::MAX,
+            video_seconds: u64::MAX,
+            speech_characters: u64::MAX,
+            sound: SoundLength::Millis(u64::MAX),
+        };
+        let all = Consumption { usage: absurd, media };
         assert_eq!(Rates::new(&price).cost(&all), Some(MAX_COST));
         let odd = Usage { cached: Some(50), cache_write: Some(50), reasoning: Some(9), ..tokens(10, 3) };
         assert_eq!(cost(&ModelPrice::new(1.0, 2.0), odd), Some(10_000 + 6_000));

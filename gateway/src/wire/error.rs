@@ -122,9 +122,9 @@ impl ApiError {
         Self { foreign: Some(Box::new(foreign)), ..self }
     }
 
-    /// The client left.
-    pub(crate) fn abandoned(self) -> Self {
-        Self { is_abandoned: true, ..self }
+    /// The error of a request whose client has disconnected: nobody gets it, and it doesn't count as a failure.
+    pub(crate) fn client_disconnected() -> Self {
+        Self { is_abandoned: true, ..Self::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected") }
     }
 
     /// Adds a header to the response.

@@ -54,8 +54,11 @@ pub(crate) fn boundary_of(content_type: &str) -> Result<&str, MalformedForm> {
     let parameters = content_type.find(';').map_or("", |at| &content_type[at..]);
     let parameters = parameters_of(parameters)
         .ok_or("the parameters of the content-type cannot be read; send multipart/form-data; boundary=…")?;
-    let mut boundaries =
-        parameters.iter().filter(|(name, _)| name.eq_ignore_ascii_case("boundary")).map(|(_, value)| *value);
+    if parameters.iter().any(|parameter| parameter.name.contains('*')) {
+        return Err("the content-type has an encoded parameter; send boundary=… without an asterisk".into());
+    }
+    let is_boundary = |parameter: &&Parameter<'_>| parameter.name.eq_ignore_ascii_case("boundary");
+    let mut boundaries = parameters.iter().filter(is_boundary).map(|parameter| parameter.value);
     let boundary = boundaries
         .next()
         .ok_or("the content-type names no boundary; leave this header to the library that writes the form")?;
@@ -168,14 +171,29 @@ fn part_of(body: &[u8], range: Range<usize>, number: usize) -> Result<FormPart, 
         refused("has a content-disposition that cannot be read; write a quote in a name as %22")
     })?;
     let (mut name, mut file_name, mut encoded_name) = (None, None, None);
-    for (key, value) in parameters {
+    for Parameter { name: key, value, is_quoted } in parameters {
         let known = match key.to_ascii_lowercase().as_str() {
             "name" => &mut name,
             "filename" => &mut file_name,
             "filename*" => &mut encoded_name,
-            "name*" => return Err(refused("has an encoded name; send it as UTF-8 in `name`")),
-            _ => continue,
+            // Also `name*0`, which some parsers take for the beginning of the name.
+            key if key.starts_with("name*") => {
+                return Err(refused("has an encoded name; send it as UTF-8 in `name`"));
+            }
+            _ => {
+                return Err(refused(
+                    "has a content-disposition with more than name and filename; leave it out",
+                ));
+            }
         };
+        // Some parsers take off angle brackets.
+        if !is_quoted && !is_token(value) {
+            return Err(refused("has a name with special characters; put it in quotes"));
+        }
+        // Some parsers look for `name=` within quotes, too.
+        if value.to_ascii_lowercase().contains("name=") {
+            return Err(refused("has a name that contains `name=`; choose another one"));
+        }
         if known.replace(value).is_some() {
             return Err(refused("has two names; send one"));
         }
@@ -192,9 +210,18 @@ fn part_of(body: &[u8], range: Range<usize>, number: usize) -> Result<FormPart, 
     })
 }
 
+/// A parameter of a header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameter<'t> {
+    /// A token.
+    pub(crate) name: &'t str,
+    pub(crate) value: &'t str,
+    is_quoted: bool,
+}
+
 /// The parameters of a header after its value: `; name="value"; name=value`. `None`: they are not of this form, or parsers read them
 /// in several ways.
-pub(crate) fn parameters_of(text: &str) -> Option<Vec<(&str, &str)>> {
+pub(crate) fn parameters_of(text: &str) -> Option<Vec<Parameter<'_>>> {
     const SPACE: [char; 2] = [' ', '\t'];
     let mut parameters = Vec::new();
     let mut rest = text.trim_end_matches(SPACE);
@@ -204,6 +231,7 @@ pub(crate) fn parameters_of(text: &str) -> Option<Vec<(&str, &str)>> {
             break;
         }
         let (name, after) = rest.split_once('=').filter(|(name, _)| is_token(name))?;
+        let is_quoted = after.starts_with('"');
         let (value, after) = if let Some(quoted) = after.strip_prefix('"') {
             let end = quoted.find('"')?;
             // Some parsers take the quote for a part of the value.
@@ -224,7 +252,7 @@ pub(crate) fn parameters_of(text: &str) -> Option<Vec<(&str, &str)>> {
         if parameters.len() == MAX_PARAMETERS {
             return None;
         }
-        parameters.push((name, value));
+        parameters.push(Parameter { name, value, is_quoted });
         rest = after.trim_start_matches(SPACE);
     }
     Some(parameters)
@@ -364,6 +392,18 @@ mod tests {
             (head("Content-Disposition: form-data"), "part 1 of the form has no name"),
             (head("Content-Disposition: form-data; name=\"\""), "part 1 of the form has no name"),
             (head("Content-Disposition: form-data; name*=utf-8''a"), "has an encoded name"),
+            (head("Content-Disposition: form-data; name=\"a\"; name*0=\"model\""), "has an encoded name"),
+            (
+                head("Content-Disposition: form-data; name=\"a\"; filename*0=\"b\""),
+                "more than name and filename",
+            ),
+            (head("Content-Disposition: form-data; name=\"a\"; size=3"), "more than name and filename"),
+            (head("Content-Disposition: form-data; name=<model>"), "put it in quotes"),
+            (head("Content-Disposition: form-data; name=\"a\"; filename=(b)"), "put it in quotes"),
+            (
+                head("Content-Disposition: form-data; filename=\"x; NAME=model \"; name=\"y\""),
+                "a name that contains `name=`",
+            ),
             (head("Content-Disposition: form-data; name=\"a\"; name=\"b\""), "has two names"),
             (head("Content-Disposition: form-data; name=\"a\"; NAME=b"), "has two names"),
             (head("Content-Disposition: form-data; name=\"a"), "cannot be read"),
@@ -407,6 +447,9 @@ mod tests {
             ("multipart/form-data; boundary=", ""),
             ("multipart/form-data; boundary=\"\"", ""),
             ("multipart/form-data; boundary=b; boundary=b", ""),
+            ("multipart/form-data; boundary=b; boundary*=utf-8''c", ""),
+            ("multipart/form-data; boundary=b; boundary*0=c", ""),
+            ("multipart/form-data; boundary=b; x*=utf-8''c", ""),
             ("multipart/form-data; boundary=a,b", ""),
             ("multipart/form-data; boundary=\"b", ""),
             ("multipart/form-data; boundary=ü", ""),

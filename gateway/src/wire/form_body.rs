@@ -11,9 +11,9 @@ use http::HeaderValue;
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
-use super::form::{self, FormPart, MalformedForm, parameters_of};
+use super::form::{self, FormPart, MalformedForm, Parameter, parameters_of};
 
-/// Maximum length of a member that is not a file, in bytes.
+/// Maximum length of all members together that are not files, in bytes.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// The member that turns streaming on, where a server has it.
 const STREAM: &str = "stream";
@@ -43,8 +43,8 @@ impl FormBody {
     /// Reads a form. Also returns its members as JSON: of a file, its name; of another member, its value by the type in the
     /// specification. Fields that the specification doesn't name are not members.
     ///
-    /// Errors: it is malformed, repeats a member, has one under another spelling of its name, or a file in place of text or text in
-    /// place of a file.
+    /// Errors: it is malformed, repeats a member, has one under another spelling of its name, too much text, or a file in place of text
+    /// or text in place of a file.
     pub(crate) fn read(
         operation: &'static Operation,
         media_type: HeaderValue,
@@ -53,6 +53,7 @@ impl FormBody {
         let parts = form::parts_of(&bytes, form::boundary_of(media_type.to_str().unwrap_or_default())?)?;
         let mut members = Map::new();
         let (mut model, mut files, mut asks_for_stream) = (None, Vec::new(), false);
+        let mut left = MAX_TEXT_BYTES;
         for part in parts {
             let is_of = |known: &&FormMember| part.name == known.field || part.name == known.name;
             let Some(known) = operation.form.iter().find(is_of) else {
@@ -75,7 +76,7 @@ impl FormBody {
                 if known.name == "model" {
                     model = Some(part.content.clone());
                 }
-                limits::field(operation, known.name, text(known, &part, &bytes)?)
+                limits::field(operation, known.name, text(known, &part, &bytes, &mut left)?)
             };
             match members.get_mut(known.name) {
                 None if known.is_list => _ = members.insert(known.name.to_owned(), vec![value].into()),
@@ -114,8 +115,13 @@ fn file_name<'p>(known: &FormMember, part: &'p FormPart) -> Result<&'p str, ApiE
         .ok_or_else(|| wrong(known, "must be a file; send its name as `filename` in the content-disposition"))
 }
 
-/// The content of a part that is text. Errors: it is a file, too long, or not UTF-8.
-fn text<'b>(known: &FormMember, part: &FormPart, bytes: &'b Bytes) -> Result<&'b str, ApiError> {
+/// The content of a part that is text. `left`: how many bytes it may have; it is taken off. Errors: it is a file, too long, or not UTF-8.
+fn text<'b>(
+    known: &FormMember,
+    part: &FormPart,
+    bytes: &'b Bytes,
+    left: &mut usize,
+) -> Result<&'b str, ApiError> {
     if part.file_name.is_some() {
         return Err(wrong(known, "must be text, not a file; send it without `filename`"));
     }
@@ -123,19 +129,16 @@ fn text<'b>(known: &FormMember, part: &FormPart, bytes: &'b Bytes) -> Result<&'b
         return Err(wrong(known, "must be text in UTF-8; send it without a content-type"));
     }
     let content = &bytes[part.content.clone()];
-    if content.len() > MAX_TEXT_BYTES {
-        return Err(wrong(
-            known,
-            &format!("is longer than {MAX_TEXT_BYTES} bytes, the maximum of text in a form"),
-        ));
-    }
+    *left = left.checked_sub(content.len()).ok_or_else(|| {
+        wrong(known, &format!("is too long: all text of a form may have {MAX_TEXT_BYTES} bytes together"))
+    })?;
     std::str::from_utf8(content).map_err(|_| wrong(known, "is not UTF-8; encode it"))
 }
 
 /// Whether a media type is that of text in UTF-8.
 fn is_plain_text(media_type: &str) -> bool {
     let (kind, parameters) = media_type.split_at(media_type.find(';').unwrap_or(media_type.len()));
-    let is_charset = |(name, value): &(&str, &str)| {
+    let is_charset = |Parameter { name, value, .. }: &Parameter<'_>| {
         !name.eq_ignore_ascii_case("charset")
             || ["utf-8", "us-ascii"].iter().any(|charset| value.eq_ignore_ascii_case(charset))
     };
@@ -246,7 +249,12 @@ mod tests {
             (
                 vec![part("name=\"prompt\"", &"a".repeat(MAX_TEXT_BYTES + 1))],
                 "prompt",
-                "is longer than 1048576 bytes",
+                "is too long: all text of a form may have 1048576 bytes",
+            ),
+            (
+                vec![part("name=\"timestamp_granularities[]\"", &"a".repeat(MAX_TEXT_BYTES / 3)); 4],
+                "timestamp_granularities",
+                "is too long: all text of a form may have 1048576 bytes",
             ),
         ] {
             let error = read(&parts).expect_err(expected);

@@ -268,6 +268,23 @@ async fn text_is_counted_and_priced() {
 }
 
 #[tokio::test]
+async fn speech_is_priced_by_the_character() {
+    let provider = Scripted::start([sound("audio/mpeg", "ID3")]).await;
+    let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)]);
+    config.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));
+    let by_character = ModelPrice { speech_characters: Some(500_000.0), ..ModelPrice::default() };
+    config.models[0].targets[0].price = Some(by_character);
+    let server = start_with(config).await;
+    // Of members that are sent twice, the last counts.
+    let request = r#"{"model":"mine","voice":"a","input":"x","inp\u0075t":"Ein Boot fährt."}"#;
+    let request = server.bare(Method::POST, SPEECH).bearer_auth(KEY).body(request);
+    let response = send(request.header("content-type", "application/json")).await;
+    assert_eq!(response.text().await.expect("a sound"), "ID3");
+    let row = usage_row(&server, ADMIN).await;
+    assert_eq!([&row["cost"], &row["unpriced"]], [&json!(7.5), &json!(0)], "{row}");
+}
+
+#[tokio::test]
 async fn model_of_another_kind_is_404_with_its_kind_and_endpoint() {
     let provider = Scripted::start([sound("audio/mpeg", "ID3")]).await;
     let mut config = config(vec![upstream("one", Kind::Responses, &provider.url)]);

@@ -260,6 +260,41 @@ async fn reported_usage_is_counted_and_priced_and_other_is_estimated() {
 }
 
 #[tokio::test]
+async fn sound_is_priced_by_the_seconds_that_are_stated_or_estimated() {
+    let billed = r#"{"text":"a boat","usage":{"type":"duration","seconds":3},"duration":2.5}"#;
+    let measured = r#"{"text":"a boat","duration":2.5}"#;
+    let unknown = r#"{"text":"a boat"}"#;
+    // Of 16 kB, two seconds are estimated.
+    for (transcript, cost) in [(billed, 1.5), (measured, 1.25), (unknown, 1.0)] {
+        let provider = Scripted::start([passing(transcript)]).await;
+        let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)]);
+        config.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));
+        let by_second = ModelPrice { audio_second: Some(0.5), ..ModelPrice::default() };
+        config.models[0].targets[0].price = Some(by_second);
+        let server = start_with(config).await;
+        let body = form(&[file(&"x".repeat(16_000)), field("model", "mine")]);
+        let (status, answer) = read(post(&server, TRANSCRIPTIONS, body)).await;
+        assert_eq!(status, 200, "{answer}");
+        let row = usage_row(&server, ADMIN).await;
+        assert_eq!([&row["cost"], &row["unpriced"]], [&json!(cost), &json!(0)], "{row}");
+    }
+}
+
+#[tokio::test]
+async fn price_of_something_else_is_no_price() {
+    let provider = Scripted::start([passing(r#"{"text":"a boat"}"#)]).await;
+    let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)]);
+    config.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));
+    let by_character = ModelPrice { speech_characters: Some(0.5), ..ModelPrice::default() };
+    config.models[0].targets[0].price = Some(by_character);
+    let server = start_with(config).await;
+    let (status, answer) = read(post(&server, TRANSCRIPTIONS, usual())).await;
+    assert_eq!(status, 200, "{answer}");
+    let row = usage_row(&server, ADMIN).await;
+    assert_eq!([&row["cost"], &row["unpriced"]], [&json!(0.0), &json!(1)], "{row}");
+}
+
+#[tokio::test]
 async fn answer_has_the_clients_name_of_the_model() {
     let provider = Scripted::start([passing(r#"{"model":"theirs","text":"a boat"}"#)]).await;
     let server = in_front_of(&provider).await;

@@ -294,6 +294,7 @@ fn webhook_responses_are_not_stored() {
     setup.end(Vec::new());
 }
 
+#[cfg(feature = "console")]
 #[test]
 fn rendered_reports_are_counted() {
     let report = include_str!("../../../examples/reports/good.json");

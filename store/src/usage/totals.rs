@@ -18,137 +18,66 @@ pub struct UsageKey {
     pub upstream: Arc<str>,
 }
 
-/// Sums over requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Requests that an upstream answered.
-    pub requests: u64,
-    /// Requests whose answer was sent completely.
-    pub complete: u64,
-    /// Requests whose usage is an estimate, wholly or in part.
-    pub estimated: u64,
-    /// Input tokens, including those of the next two.
-    pub input: u64,
-    /// Tokens read from a cache.
-    pub cached: u64,
-    /// Tokens written to a cache.
-    pub cache_write: u64,
-    /// Output tokens, including those of the next.
-    pub output: u64,
-    /// Reasoning tokens.
-    pub reasoning: u64,
-    /// In billionths of the currency, excluding unpriced requests.
-    pub cost: u64,
-    /// Requests whose cost is unknown because there is no price.
-    pub unpriced: u64,
-    /// Requests that failed: the response had a status of 400 or more, or was a stream that ended in an error.
-    pub failed: u64,
-    /// Requests whose answer was sent completely, and whose times are in the next two.
-    pub timed: u64,
-    /// Milliseconds from the head of a request until its answer began.
-    pub first_byte_ms: u64,
-    /// Milliseconds from the head of a request until its answer was complete.
-    pub latency_ms: u64,
+/// Writes each count once: [`Totals`], and what goes over all of its members in their order.
+macro_rules! totals {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// Sums over requests.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        /// Number of counts in [`Totals`].
+        pub(crate) const COUNTS: usize = [$(stringify!($name)),+].len();
+
+        impl Totals {
+            /// Adds other totals.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name = self.$name.saturating_add(other.$name);)+
+            }
+
+            /// The counts, in the order of the members.
+            pub fn counts(&self) -> [u64; COUNTS] {
+                [$(self.$name),+]
+            }
+
+            /// The inverse of [`counts`](Self::counts).
+            pub fn of([$($name),+]: [u64; COUNTS]) -> Self {
+                Self { $($name),+ }
+            }
+        }
+    };
 }
 
-/// Number of counts in [`Totals`].
-pub(crate) const COUNTS: usize = 14;
-
-impl Totals {
-    /// Adds other totals.
-    pub fn add(&mut self, other: &Self) {
-        let sums = [
-            (&mut self.requests, other.requests),
-            (&mut self.complete, other.complete),
-            (&mut self.estimated, other.estimated),
-            (&mut self.input, other.input),
-            (&mut self.cached, other.cached),
-            (&mut self.cache_write, other.cache_write),
-            (&mut self.output, other.output),
-            (&mut self.reasoning, other.reasoning),
-            (&mut self.cost, other.cost),
-            (&mut self.unpriced, other.unpriced),
-            (&mut self.failed, other.failed),
-            (&mut self.timed, other.timed),
-            (&mut self.first_byte_ms, other.first_byte_ms),
-            (&mut self.latency_ms, other.latency_ms),
-        ];
-        for (sum, more) in sums {
-            *sum = sum.saturating_add(more);
-        }
-    }
-
-    /// The counts, in the order of the members.
-    pub fn counts(&self) -> [u64; COUNTS] {
-        let Self {
-            requests,
-            complete,
-            estimated,
-            input,
-            cached,
-            cache_write,
-            output,
-            reasoning,
-            cost,
-            unpriced,
-            failed,
-            timed,
-            first_byte_ms,
-            latency_ms,
-        } = *self;
-        [
-            requests,
-            complete,
-            estimated,
-            input,
-            cached,
-            cache_write,
-            output,
-            reasoning,
-            cost,
-            unpriced,
-            failed,
-            timed,
-            first_byte_ms,
-            latency_ms,
-        ]
-    }
-
-    /// The inverse of [`counts`](Self::counts).
-    pub fn of(counts: [u64; COUNTS]) -> Self {
-        let [
-            requests,
-            complete,
-            estimated,
-            input,
-            cached,
-            cache_write,
-            output,
-            reasoning,
-            cost,
-            unpriced,
-            failed,
-            timed,
-            first_byte_ms,
-            latency_ms,
-        ] = counts;
-        Self {
-            requests,
-            complete,
-            estimated,
-            input,
-            cached,
-            cache_write,
-            output,
-            reasoning,
-            cost,
-            unpriced,
-            failed,
-            timed,
-            first_byte_ms,
-            latency_ms,
-        }
-    }
+totals! {
+    /// Requests that an upstream answered.
+    requests,
+    /// Requests whose answer was sent completely.
+    complete,
+    /// Requests whose usage is an estimate, wholly or in part.
+    estimated,
+    /// Input tokens, including those of the next two.
+    input,
+    /// Tokens read from a cache.
+    cached,
+    /// Tokens written to a cache.
+    cache_write,
+    /// Output tokens, including those of the next.
+    output,
+    /// Reasoning tokens.
+    reasoning,
+    /// In billionths of the currency, excluding unpriced requests.
+    cost,
+    /// Requests whose cost is unknown because there is no price.
+    unpriced,
+    /// Requests that failed: the response had a status of 400 or more, or was a stream that ended in an error.
+    failed,
+    /// Requests whose answer was sent completely, and whose times are in the next two.
+    timed,
+    /// Milliseconds from the head of a request until its answer began.
+    first_byte_ms,
+    /// Milliseconds from the head of a request until its answer was complete.
+    latency_ms,
 }
 
 /// Totals by place.

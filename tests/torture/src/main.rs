@@ -14,6 +14,7 @@ mod load;
 mod networks;
 mod node;
 mod receiver;
+mod stalls;
 mod summary;
 mod upstream;
 mod world;
@@ -32,11 +33,14 @@ use crate::clients::Clients;
 use crate::faults::Step;
 use crate::history::{Event, History, Line};
 use crate::load::Load;
+use crate::stalls::Stalls;
 use crate::summary::Summary;
 use crate::world::{ADMIN_KEY, KEY, World};
 
 /// What the gateways promise today.
 const PROMISES: Promises = Promises { shared_replays: true, shared_limits: true };
+/// The rules assume that processes are not kept from running for longer.
+const MAX_STALL: Duration = Duration::from_secs(1);
 /// How many violations are shown, and how many lines of each.
 const MAX_SHOWN: usize = 10;
 const MAX_LINES: usize = 6;
@@ -129,6 +133,7 @@ fn torture(program: &Path, folder: &Path, plan: &[Step], time: Duration, seed: u
     let mut world = World::start(program, folder, time, &history, &runtime, true)?;
     let clients = Clients::new(Arc::clone(&history), world.urls(), KEY, ADMIN_KEY)?;
     let load = Load::new(clients, Arc::clone(&world.receiver), world.hook.clone(), seed);
+    let stalls = Stalls::watch();
     let working = runtime.block_on(async { load.start() });
     let started = Instant::now();
     for step in plan {
@@ -145,8 +150,17 @@ fn torture(program: &Path, folder: &Path, plan: &[Step], time: Duration, seed: u
     let lines = history.take();
     eprintln!("{:7.1} s  over: {:?}", started.elapsed().as_secs_f64(), load.ends());
     eprintln!("{} requests to the bucket, {} lines of history", world.bucket_answered(), lines.len());
+    let stalled = stalls.longest();
+    eprintln!("the machine stalled for up to {:.1} s", stalled.as_secs_f64());
     eprintln!("peak memory of the nodes: {:?} MiB", world.peaks_of_memory());
-    show(&lines, &checker::check(&lines, PROMISES))?;
+    let shown = show(&lines, &checker::check(&lines, PROMISES));
+    if stalled > MAX_STALL {
+        shown.with_context(|| {
+            format!("the machine stalled for {stalled:.1?}, which may be the cause: run this again when it is idle")
+        })?;
+    } else {
+        shown?;
+    }
     settled.and(well)
 }
 

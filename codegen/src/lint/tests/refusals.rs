@@ -237,6 +237,23 @@ fn path_and_parameters_must_match() {
 }
 
 #[test]
+fn braces_of_a_path_surround_one_name() {
+    for (segment, expected) in [
+        ("{", "has braces around no name; write a parameter as {name}"),
+        ("}", "has braces around no name; write a parameter as {name}"),
+        ("{}", "has braces around no name; write a parameter as {name}"),
+        ("}a{", "has braces around no name; write a parameter as {name}"),
+        ("{a}}", "has braces around no name; write a parameter as {name}"),
+        ("{a}-{b}", "holds one parameter; split it"),
+        ("{{a}}", "holds one parameter; split it"),
+    ] {
+        let at = format!("/paths/~1v1~1{segment}");
+        assert_eq!(problems(&at, json!({})), [format!("{at}: a segment of a path {expected}")], "{segment}");
+    }
+    assert_eq!(problems("/paths/~1v1~1a-{b}.c", json!({})), [""; 0]);
+}
+
+#[test]
 fn operation_overrides_path_parameter_by_name_and_location() {
     let shared = json!([{"name": "maxParts", "in": "query", "schema": {"type": "boolean"}}]);
     assert_eq!(problems(&format!("{LINE}/parameters"), shared), [""; 0]);

@@ -13,7 +13,7 @@ use gatewright_protocol::{EmbeddingsCodec, EncodedRequest, ProviderEmbeddings};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{AnswerForm, AnswerHead, Answered, ListForm, Passed, Unusable, of_input, take};
+use super::{AnswerForm, AnswerHead, Answered, ListForm, Passed, PassedAnswer, Unusable, of_input, take};
 use crate::bounds::memory_budget::Reservation;
 use crate::relay::document::MAX_BYTES;
 use crate::wire::ApiError;
@@ -147,7 +147,7 @@ impl EmbeddingForm {
             _ = write!(written, ",\"provider_extra\":{{{}}}", extra.join(","));
         }
         written.push('}');
-        Ok((written.into(), reported.map(of_input)))
+        Ok(PassedAnswer::new(written.into(), reported.map(of_input)))
     }
 
     /// The memory of the list for the client. `size`: of the answer, in bytes.

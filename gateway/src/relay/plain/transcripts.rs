@@ -1,13 +1,20 @@
 //! Transcripts of sounds. Servers add members of their own, and segments and words if a client asks for them: all of it passes.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::lazy_json::members;
+use gatewright_system::clock::millis;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{AnswerForm, Answered, Edits, Passed, take};
+use super::{AnswerForm, Answered, Edits, Passed, PassedAnswer, take};
 use crate::bounds::memory_budget::Reservation;
+use crate::usage::SoundLength;
+
+/// Bytes of a second of compressed speech: 64 kbit/s, which is more than most files have, so that budgets hold.
+const COMPRESSED: u64 = 8_000;
 
 /// What a client wants of a transcription or a translation: its text.
 #[derive(Debug)]
@@ -21,11 +28,12 @@ impl AnswerForm for TranscriptForm {
         text: &str,
         share: &mut Reservation,
     ) -> Passed {
-        let (mut transcript, mut usage, mut model) = (None, None, None);
+        let (mut transcript, mut usage, mut model, mut duration) = (None, None, None, None);
         members(text, |name, value| match name {
             "text" => transcript = Some(value),
             "usage" => usage = Some(value),
             "model" => model = Some(value),
+            "duration" => duration = Some(value),
             _ => {}
         })
         .map_err(|_| "is not a JSON object")?;
@@ -38,8 +46,12 @@ impl AnswerForm for TranscriptForm {
             take(share, document.len().saturating_add(name.len()))?;
             edits.set(model, "model", name);
         }
-        let passed = edits.in_copy_of(document).ok_or("is not a JSON object")?;
-        Ok((passed, usage.and_then(usage_of)))
+        let document = edits.in_copy_of(document).ok_or("is not a JSON object")?;
+        Ok(PassedAnswer {
+            document,
+            usage: usage.and_then(usage_of),
+            sound_millis: stated_millis(usage, duration),
+        })
     }
 
     fn states_usage(&self) -> bool {
@@ -55,10 +67,80 @@ fn usage_of(reported: &RawValue) -> Option<Usage> {
     of(Protocol::Responses).or_else(|| of(Protocol::Chat))
 }
 
+/// The length of the sound: the seconds that the server bills, or those of the transcript.
+fn stated_millis(usage: Option<&RawValue>, duration: Option<&RawValue>) -> Option<u64> {
+    let mut billed = None;
+    if let Some(usage) = usage {
+        _ = members(usage.get(), |name, value| {
+            if name == "seconds" {
+                billed = Some(value);
+            }
+        });
+    }
+    billed.and_then(millis_in).or_else(|| millis_in(duration?))
+}
+
+/// Estimates the length of a sound from its file: many servers don't state it.
+pub(in crate::relay) fn estimated_length(file: &[u8]) -> SoundLength {
+    let bytes_per_second = bytes_per_second(file).unwrap_or(COMPRESSED).max(1);
+    SoundLength::Estimated((file.len() as u64).saturating_mul(1000) / bytes_per_second)
+}
+
+/// What a WAV file says of its samples.
+fn bytes_per_second(file: &[u8]) -> Option<u64> {
+    let head = file.get(..36)?;
+    if &head[..4] != b"RIFF" || &head[8..16] != b"WAVEfmt " {
+        return None;
+    }
+    let samples = u32::from_le_bytes(*head[24..].first_chunk()?);
+    let bytes = u16::from_le_bytes(*head[32..].first_chunk()?);
+    Some(u64::from(samples) * u64::from(bytes))
+}
+
+/// A number of seconds, in milliseconds. Some servers write it as a text.
+fn millis_in(seconds: &RawValue) -> Option<u64> {
+    let seconds: f64 = seconds.get().trim_matches('"').parse().ok()?;
+    let time = Duration::try_from_secs_f64(seconds).ok()?;
+    Some(millis(time))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::relay::plain::tests::passed as pass;
+
+    #[test]
+    fn length_of_the_sound_is_read_wherever_servers_state_it() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("JSON");
+        for (usage, duration, expected) in [
+            (r#"{"type":"duration","seconds":3}"#, "2.4", Some(3000)),
+            (r#"{"type":"duration","seconds":3.25}"#, "null", Some(3250)),
+            ("null", "8.470000267028809", Some(8470)),
+            (r#"{"total_tokens":4}"#, "\"61.5\"", Some(61_500)),
+            (r#"{"seconds":-1}"#, "1e400", None),
+            (r#"{"seconds":"NaN"}"#, "{}", None),
+            ("[]", "\"long\"", None),
+        ] {
+            let found = stated_millis(Some(&raw(usage)), Some(&raw(duration)));
+            assert_eq!(found, expected, "{usage} {duration}");
+        }
+        assert_eq!(stated_millis(None, None), None);
+    }
+
+    #[test]
+    fn length_of_a_sound_is_estimated_from_its_file() {
+        let mut wav = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+        wav.extend([16_000_u32.to_le_bytes(), 0_u32.to_le_bytes()].concat());
+        wav.extend([2_u16.to_le_bytes(), 16_u16.to_le_bytes()].concat());
+        wav.resize(64_000, 0);
+        assert_eq!(estimated_length(&wav), SoundLength::Estimated(2_000));
+        wav[0] = 0;
+        assert_eq!(estimated_length(&wav), SoundLength::Estimated(8_000));
+        wav[0] = b'R';
+        wav[24..28].fill(0);
+        assert_eq!(estimated_length(&wav), SoundLength::Estimated(64_000_000), "nothing is divided by zero");
+        assert_eq!(estimated_length(b""), SoundLength::Estimated(0));
+    }
 
     fn of(document: &str) -> Result<(String, Option<u64>), String> {
         pass(Protocol::Chat, &TranscriptForm, document)

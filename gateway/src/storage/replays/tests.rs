@@ -260,10 +260,46 @@ async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
     assert_eq!(reserve_elsewhere().await, ReplaySlot::UnderWay);
     expire().await;
     assert!(matches!(reserve_elsewhere().await, ReplaySlot::First(_)));
-    // The gateway that comes back too late changes nothing.
-    turn.answered(text("late"), ROOM).await;
+    // The gateway that comes back too late changes nothing, and does not give an answer that no other gateway would repeat.
+    assert_eq!(turn.answered(text("late"), ROOM).await.status(), 409);
     assert!(replays.held().is_empty());
     assert_eq!(reserve_elsewhere().await, ReplaySlot::UnderWay);
+    assert_eq!(again(&replays, "k", "{}").await, Err(409));
+}
+
+#[tokio::test]
+async fn gateway_that_stalled_for_longer_than_its_lease_gives_the_answer_of_the_one_that_took_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Arc<dyn DurableStore> =
+        Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let (one, other) = (lasting(&store), lasting(&store));
+    let Ok(ReplayDecision::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
+    let leases: Vec<Lease> = one.held().iter().cloned().collect();
+    store.renew_keys(&leases, Duration::ZERO).await.expect("a store");
+    answer(&other, "k", "{}", text("theirs")).await;
+    let response = turn.answered(text("mine"), ROOM).await;
+    assert_eq!(response.headers()[REPLAYED_HEADER], "true");
+    assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "theirs");
+    assert!(one.held().is_empty());
+    for gateway in [&one, &other, &lasting(&store)] {
+        assert_eq!(again(gateway, "k", "{}").await.as_deref(), Ok("theirs"));
+    }
+}
+
+#[tokio::test]
+async fn lease_that_was_lost_and_that_nobody_took_still_stores_its_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Arc<dyn DurableStore> =
+        Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let one = lasting(&store);
+    let Ok(ReplayDecision::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
+    let leases: Vec<Lease> = one.held().iter().cloned().collect();
+    for lease in &leases {
+        store.free_key(lease).await.expect("a store");
+    }
+    let response = turn.answered(text("mine"), ROOM).await;
+    assert_eq!((response.status(), leases.len()), (StatusCode::OK, 1));
+    assert_eq!(again(&lasting(&store), "k", "{}").await.as_deref(), Ok("mine"));
 }
 
 #[test]

@@ -76,24 +76,12 @@ impl<'t> JournalEntry<'t> {
     /// None: there is no such day.
     pub(super) fn read(self) -> Option<(UsageKey, Totals)> {
         let Self(_, _, day, key, model, upstream, counts, unpriced, outcomes) = self;
-        let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
-        let [failed, timed, first_byte_ms, latency_ms] = outcomes;
-        let totals = Totals {
-            requests,
-            complete,
-            estimated,
-            input,
-            cached,
-            cache_write,
-            output,
-            reasoning,
-            cost,
-            unpriced,
-            failed,
-            timed,
-            first_byte_ms,
-            latency_ms,
-        };
+        let mut all = Totals::default().counts();
+        let (first, rest) = all.split_at_mut(counts.len());
+        first.copy_from_slice(&counts);
+        rest[0] = unpriced;
+        rest[1..].copy_from_slice(&outcomes);
+        let totals = Totals::of(all);
         let [key, model, upstream] = [key, model, upstream].map(|name| (&*name).into());
         Some((UsageKey { day: Day::of_number(day)?, key, model, upstream }, totals))
     }

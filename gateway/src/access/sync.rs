@@ -22,7 +22,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// How long one read of the keys may take at first. A connection that hangs must not hide changes for as long as the store's own time
 /// limit; if reading takes longer, the next attempt gets twice the time.
 const REFRESH_TIME: Duration = Duration::from_secs(2);
-const MAX_REFRESH_TIME: Duration = Duration::from_secs(60);
+const MAX_REFRESH_TIME: Duration = Duration::from_mins(1);
 
 /// How long to wait for a notification from the store.
 const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
@@ -88,16 +88,13 @@ async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<UsageWriter>) {
     let mut patience = REFRESH_TIME;
     while let Some(authenticator) = alive.upgrade() {
         let hangs = authenticator.hanging().beat();
-        let outcome = match tokio::time::timeout(patience, authenticator.refresh()).await {
-            Ok(outcome) => {
-                patience = REFRESH_TIME;
-                outcome
-            }
-            Err(_) => {
-                let late = format!("the keys were not read within {patience:?}");
-                patience = (patience * 2).min(MAX_REFRESH_TIME);
-                Err(StoreError::Failed(late))
-            }
+        let outcome = if let Ok(outcome) = tokio::time::timeout(patience, authenticator.refresh()).await {
+            patience = REFRESH_TIME;
+            outcome
+        } else {
+            let late = format!("the keys were not read within {patience:?}");
+            patience = (patience * 2).min(MAX_REFRESH_TIME);
+            Err(StoreError::Failed(late))
         };
         authenticator.hanging().reloaded(hangs);
         log.note(&outcome);

@@ -9,6 +9,7 @@ import type { GatewrightError } from "./error";
 import { type CallSite, type EngineFailure, failureFrom } from "./failure";
 import type { ErrorKind } from "./generated/errors";
 import type { ClientOptions } from "./generated/options";
+import { headersOf, pairsOf } from "./headers";
 import type { ApiKeyFunction } from "./options";
 
 /**
@@ -121,9 +122,9 @@ export class CallbackCall {
   async before(index: number, middleware: Middleware, details: string, body: string | null): Promise<string> {
     const attempt = attemptOf(JSON.parse(details) as EngineAttempt, body);
     this.#attempts.set(index, attempt);
-    const given = JSON.stringify([...attempt.headers]);
+    const given = JSON.stringify(pairsOf(attempt.headers));
     await middleware.before?.(attempt);
-    const wanted = JSON.stringify([...attempt.headers]);
+    const wanted = JSON.stringify(pairsOf(attempt.headers));
     return wanted === given ? "" : wanted;
   }
 
@@ -134,7 +135,7 @@ export class CallbackCall {
     this.#attempts.delete(index);
     await middleware.after?.(known ?? attemptOf(attempt, null), {
       ...outcome,
-      headers: outcome.headers === null ? null : new Headers(outcome.headers),
+      headers: outcome.headers === null ? null : headersOf(outcome.headers),
       body,
       error: outcome.error === null ? null : failureFrom(outcome.error, this.#site),
     });
@@ -210,5 +211,5 @@ interface EngineOutcome extends Omit<Outcome, "headers" | "body" | "error"> {
 }
 
 function attemptOf({ headers, ...attempt }: EngineAttempt, body: string | null): Attempt {
-  return { ...attempt, headers: new Headers(headers), body };
+  return { ...attempt, headers: headersOf(headers), body };
 }

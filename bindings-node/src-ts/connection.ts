@@ -30,9 +30,9 @@ import type { Operation } from "./operation";
 import {
   addPair,
   type ClientAliases,
-  crossing,
   engineCallDefaults,
   engineClientOptions,
+  engineOptions,
   engineRequestOptions,
   type TimeoutAlias,
 } from "./options";
@@ -118,7 +118,7 @@ export class Connection {
     const wait: EngineWait = {
       taskId: pathValue(operation, name, taskId),
       submitted,
-      options: crossing(options, WAIT_OPTIONS),
+      options: engineOptions("wait", options, WAIT_OPTIONS),
     };
     const watch = this.#engine.watchVideo(wait);
     if (typeof watch === "string") throw failure(watch, site);

@@ -2,6 +2,7 @@
 
 import type { ErrorDetails, GatewrightError } from "./error";
 import { type ErrorKind, errorClasses } from "./generated/errors";
+import { headersOf } from "./headers";
 
 /** A failure as the core writes it. */
 export interface EngineFailure extends Omit<ErrorDetails, "cause" | "headers"> {
@@ -28,7 +29,7 @@ export function failure(json: string, site: CallSite, reason?: unknown): Gatewri
 /** Like `failure`, from parsed JSON. */
 export function failureFrom(description: EngineFailure, site: CallSite, reason?: unknown): GatewrightError {
   const { causes, headers: pairs, ...details } = description;
-  const headers = pairs === undefined ? undefined : new Headers(pairs);
+  const headers = pairs === undefined ? undefined : headersOf(pairs);
   const chain = causes.reduceRight<Error | undefined>((cause, message) => causeOf(message, cause), undefined);
   return placed(new (classOf(details.kind))({ ...details, headers, cause: reason ?? chain }), site);
 }

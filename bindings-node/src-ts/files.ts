@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import type { EngineSaving } from "./engine";
 import { SAVE_OPTIONS, type SaveOptions } from "./generated/options";
-import { crossing } from "./options";
+import { engineOptions } from "./options";
 
 /** The arguments for saving a record, in the engine's format. Errors: TypeError if the path is invalid. */
 export function engineSaving(
@@ -16,7 +16,7 @@ export function engineSaving(
     kind,
     ...((kind === "image" && contentsOf(record)) || { record: JSON.stringify(record) }),
     path: pathOf(path),
-    options: crossing(options, SAVE_OPTIONS),
+    options: engineOptions("save", options, SAVE_OPTIONS),
   };
 }
 

@@ -135,8 +135,17 @@ export function engineRequestOptions(
   return crossing(named<RequestOptions>(place, options, REQUEST_OPTIONS), REQUEST_OPTIONS);
 }
 
+/** Options of work other than a call, in the engine's format. Errors: TypeError for an option that is unknown. */
+export function engineOptions(
+  place: string,
+  options: object,
+  table: Readonly<Record<string, Crossing>>,
+): object {
+  return crossing(named(place, options, table), table);
+}
+
 /** The options that are set and are data, each in the engine's format. */
-export function crossing(options: object, table: Readonly<Record<string, Crossing>>): object {
+function crossing(options: object, table: Readonly<Record<string, Crossing>>): object {
   const given: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     const form = table[name];

@@ -1,6 +1,7 @@
 /** Response metadata: status, headers, request id. */
 
 import type { EngineResponse } from "./engine";
+import { headersOf } from "./headers";
 
 /** The HTTP metadata of a response. */
 export class ResponseInfo {
@@ -26,7 +27,7 @@ export class ResponseInfo {
   /** Headers of the response. */
   get headers(): Headers {
     if (typeof this.#headers === "string") {
-      this.#headers = new Headers(JSON.parse(this.#headers) as [string, string][]);
+      this.#headers = headersOf(JSON.parse(this.#headers) as [string, string][]);
     }
     return this.#headers;
   }

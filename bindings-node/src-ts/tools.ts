@@ -294,7 +294,10 @@ export async function loop<M, A extends object>(
     // A choice that forces a call would force one in each round.
     const unforced = rounds > 0 && chosen != null && { [choice]: dialect.unforced(chosen) };
     const body = { ...rest, ...unforced, ...described, [conversation]: [...messages] };
-    const answer = await ask(body, callOptions);
+    // The body of each round differs.
+    const key = callOptions.idempotencyKey;
+    const again = rounds > 0 && key != null && { idempotencyKey: `${key}-${rounds + 1}` };
+    const answer = await ask(body, { ...callOptions, ...again });
     const { added, calls, cutOff, failed, isPaused = false } = reading(answer, dialect.read);
     await add(added);
     const fail = (code: string, reason: string) => {

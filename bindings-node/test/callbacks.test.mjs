@@ -264,3 +264,39 @@ test("streams pass through middleware, up to their head", async (t) => {
   for await (const _ of stream);
   assert.equal(outcomes.length, 1);
 });
+
+test("a header with characters beyond bytes is no TypeError, with middleware or without", async (t) => {
+  const server = await serve(t, ({ url }, socket) => {
+    const [status, body] = url.includes("models") ? [200, '{"object":"list","data":[]}'] : [401, "{}"];
+    const head = [
+      `HTTP/1.1 ${status} Status`,
+      'www-authenticate: Basic realm="f\xfcr"',
+      `content-length: ${body.length}`,
+    ];
+    socket.write(
+      Buffer.from(`${head.join("\r\n")}\r\ncontent-type: application/json\r\n\r\n${body}`, "latin1"),
+    );
+  });
+  const seen = [];
+  const middleware = [
+    {
+      before: ({ headers }) => headers.set("x-added", "yes"),
+      after: (_, { status, headers }) => seen.push([status, headers.get("www-authenticate")]),
+    },
+  ];
+  for (const options of [{}, { middleware }]) {
+    const client = clientOf(server, { defaultHeaders: { "x-user": "山田" }, ...options });
+    await client.models.list();
+    const error = await rejection(client.chat.completions.create(PROMPT));
+    assert.ok(error instanceof AuthenticationError, String(error));
+    assert.match(error.headers.get("www-authenticate"), /^Basic realm="f.*r"$/);
+  }
+  assert.deepEqual(
+    seen.map(([status]) => status),
+    [200, 401],
+  );
+  for (const { headers } of server.requests) {
+    assert.equal(Buffer.from(headers["x-user"], "latin1").toString(), "山田");
+  }
+  assert.equal(server.requests.at(-1).headers["x-added"], "yes");
+});

@@ -222,6 +222,19 @@ test("wrong options of a wait are errors before the task is submitted", async (t
   assert.equal(requests.length, 0);
 });
 
+test("unknown options of waits and saves are errors", async (t) => {
+  const { url, requests } = await files(t);
+  const client = new Client({ baseUrl: url, apiKey: "key", maxRetries: 0 });
+  const { generations } = client.videos;
+  await assert.rejects(generations.wait("v", { interval: 5 }), /wait: no option is called interval/);
+  const image = { url: `${url}/a` };
+  await assert.rejects(
+    client.images.save(image, join(folder(t), "a"), { overwite: false }),
+    /save: no option is called overwite.*overwrite/,
+  );
+  assert.equal(requests.length, 0);
+});
+
 test("a broken transfer resumes once, without the key", async (t) => {
   for (const ranges of [true, false]) {
     const { url, requests } = await files(t, { breaks: 1000, ranges });

@@ -337,7 +337,7 @@ test("an answer with a member of an unexpected type is a DecodeError that says w
   const responses = (client) => client.responses.runTools({ model: "m", input: "x", tools: TOOLS });
   const messages = (client) => client.messages.runTools({ ...PROMPT, max_tokens: 9, tools: TOOLS });
   const native = (client) =>
-    client.native.models.runTools("m", { contents: [{ parts: [{ text: "x" }] }], tools: TOOLS });
+    client.native.runTools({ model: "m", contents: [{ parts: [{ text: "x" }] }], tools: TOOLS });
   for (const [run, answer, place] of [
     [chat, { choices: {} }, "/choices is an object, not an array"],
     [chat, { choices: [null] }, "/choices/0 is null, not an object"],
@@ -362,4 +362,23 @@ test("an answer with a member of an unexpected type is a DecodeError that says w
     assert.ok(error.message.includes(place), error.message);
     assert.deepEqual(error.body, answer);
   }
+});
+
+test("each round of a loop has an idempotency key of its own", async (t) => {
+  const answers = [calling(["report", {}]), calling(["report", {}]), LAST];
+  const keys = [];
+  const server = await serve(t, ({ headers }, socket) => {
+    answerWith(socket, 200, answers[keys.length]);
+    keys.push(headers["idempotency-key"]);
+  });
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+  await client.chat.completions.runTools({ ...PROMPT, tools: TOOLS }, { idempotencyKey: "order-7" });
+  assert.deepEqual(keys, ["order-7", "order-7-2", "order-7-3"]);
+});
+
+test("an answer of parts has their texts", async (t) => {
+  const parts = [{ type: "text", text: "Sun" }, { type: "other" }, { type: "text", text: "ny." }];
+  const { client } = await answering(t, [answer({ role: "assistant", content: parts })]);
+  const { text } = await client.chat.completions.runTools({ ...PROMPT, tools: TOOLS });
+  assert.equal(text, "Sunny.");
 });

@@ -385,6 +385,56 @@ def test_what_has_no_json_form_is_an_error_for_the_model(serve: Serve) -> None:
     assert results(run)[0].startswith("error: ")
 
 
+def test_records_within_a_result_are_json(serve: Serve) -> None:
+    def models() -> Any:
+        return {"all": listed.data, "day": datetime.date(2026, 3, 1)}
+
+    document = b'{"object": "list", "data": [{"id": "m"}]}'
+    with Client(serve(lambda connection: connection.answer(document)), "key") as client:
+        listed = client.models.list()
+    with Client(serve(script_of(call("models"))), "key", max_retries=0) as client:
+        run = client.chat.completions.run_tools(model="m", messages=[], tools=[models])
+    assert json.loads(results(run)[0]) == {"all": [{"id": "m"}], "day": "2026-03-01"}
+
+
+def test_each_round_has_an_idempotency_key_of_its_own(serve: Serve) -> None:
+    keys: list[str] = []
+    script = script_of(call("report"))
+
+    def answer(connection: Connection) -> None:
+        lines = dict(line.lower().split(": ", 1) for line in connection.head.split("\r\n")[1:])
+        keys.append(lines["idempotency-key"])
+        script(connection)
+
+    with Client(serve(answer), "key", max_retries=0) as client:
+        client.chat.completions.run_tools(model="m", messages=[], tools=[report], idempotency_key="order-7")
+    assert keys == ["order-7", "order-7-2"]
+
+
+async def test_a_coroutine_of_a_plain_function_is_awaited_or_refused(serve: Serve) -> None:
+    async def later() -> str:
+        return "done"
+
+    def wrapped() -> Any:
+        return later()
+
+    async with AsyncClient(serve(script_of(call("wrapped"))), "key", max_retries=0) as client:
+        run = await client.chat.completions.run_tools(model="m", messages=[], tools=[wrapped])
+    assert results(run) == ["done"]
+    with Client(serve(script_of(call("wrapped"))), "key", max_retries=0) as plain:
+        run = plain.chat.completions.run_tools(model="m", messages=[], tools=[wrapped])
+    assert results(run) == ["error: wrapped returned a coroutine; AsyncClient awaits it"]
+
+    async def note(message: Any) -> None:
+        raise AssertionError(f"never awaited: {message}")
+
+    with (
+        Client(serve(script_of(call("report"))), "key", max_retries=0) as plain,
+        pytest.raises(TypeError, match="AsyncClient takes coroutine functions"),
+    ):
+        plain.chat.completions.run_tools(model="m", messages=[], tools=[report], on_message=note)
+
+
 def test_raise_errors_lets_exceptions_through(serve: Serve) -> None:
     with (
         Client(serve(script_of(call("fail", '{"reason": "no signal"}'))), "key", max_retries=0) as client,

@@ -6,6 +6,7 @@ mod generated;
 mod pages;
 mod typed;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -86,6 +87,18 @@ impl Client {
     pub fn with_options(&self, options: RequestOptions) -> Self {
         let options = Arc::new(options.over(&self.options));
         Self { options, ..self.clone() }
+    }
+
+    /// This client for a round of a loop, counted from 0. A caller's idempotency key is that of the first request; the bodies of the
+    /// others differ.
+    pub(crate) fn for_round(&self, round: usize) -> Cow<'_, Self> {
+        match &self.options.idempotency_key {
+            Some(key) if round > 0 => {
+                let idempotency_key = Some(format!("{key}-{}", round + 1));
+                Cow::Owned(self.with_options(RequestOptions { idempotency_key, ..RequestOptions::default() }))
+            }
+            _ => Cow::Borrowed(self),
+        }
     }
 
     /// The gateway's address, without a trailing slash.

@@ -193,6 +193,12 @@ impl RequestContext {
         if action(false, false) == Action::Plain(PlainAction::Moderate) && !meta.names_model() {
             meta = meta.choosing(&models::default_of(&app.live.routes.load(), call, ModelKind::Moderation)?);
         }
+        if let Some(name) = meta.misspelled {
+            let message = format!(
+                "the body has {name} in another spelling, which only some servers read as this member; write it {name}"
+            );
+            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(name));
+        }
         // It is a copy if the client's has duplicate members.
         meta.body = prepare::charged(app, call, meta.body, &call.body)?;
         let model_in_path = protocol.binding().model_in_path;
@@ -295,7 +301,7 @@ impl RequestContext {
     ) -> Result<Result<Response, AttemptFailure>, ApiError> {
         loop {
             // From here on the upstream may do work: its input counts even if the client disconnects before the answer.
-            let charge = self.charge(&attempt)?;
+            let mut charge = self.charge(&attempt)?;
             let mut attempt_metrics = self.attempt_metrics(&attempt);
             let trace = attempt_metrics.trace(&attempt.destination);
             let sending = attempt::ask(self, upstream_request, &attempt, trace.as_ref());
@@ -327,10 +333,11 @@ impl RequestContext {
             };
             attempt_metrics.failed(&failure);
             drop(attempt_metrics);
-            match failure.class {
+            match (failure.class, failure.usage) {
                 // The upstream did the work, so it counts.
-                FailureClass::Gateway => drop(charge),
-                _ => charge.void(),
+                (_, Some(usage)) => charge.set_usage(usage),
+                (FailureClass::Gateway, None) => {}
+                (_, None) => charge.void(),
             }
             let refuses_options = upstream_request.adds_stream_options && failure.refuses_stream_options();
             if refuses_options {
@@ -432,8 +439,9 @@ impl RequestContext {
                     charge.estimated(Usage { input: Some(input), output, ..Usage::default() });
                 }
                 charge.complete();
-                match self.in_background(&document, &attempt) {
-                    Some(background) => background.follow(&self.app, charge),
+                let id = if self.is_in_background() { background::id_under_way(&document) } else { None };
+                match id {
+                    Some(id) => self.background(id, &attempt).follow(&self.app, charge),
                     None => drop(charge),
                 }
                 held_json(document, share)
@@ -443,7 +451,12 @@ impl RequestContext {
                 if !self.call.presence.has_ended() {
                     attempt_metrics.answered();
                 }
-                stream.respond(stream::StreamAccount::new(attempt, charge, input, attempt_metrics))
+                let background = self.is_in_background().then(|| {
+                    // Its first event names it.
+                    (Arc::clone(&self.app), self.background(String::new(), &attempt))
+                });
+                let account = stream::StreamAccount::new(attempt, charge, input, attempt_metrics);
+                stream.respond(account.following(background))
             }
             SuccessfulAnswer::Sound(sound) => {
                 attempt_metrics.answered();
@@ -465,19 +478,21 @@ impl RequestContext {
         response
     }
 
-    /// The pending response, if the upstream generates it in the background.
-    fn in_background(&self, document: &[u8], attempt: &UpstreamAttempt) -> Option<BackgroundResponse> {
-        if !self.meta.background || !self.protocol.binding().stores_responses {
-            return None;
-        }
+    /// Whether the client wants a response that the upstream generates in the background.
+    fn is_in_background(&self) -> bool {
+        self.meta.background && self.protocol.binding().stores_responses
+    }
+
+    /// A response that the upstream generates in the background.
+    fn background(&self, id: String, attempt: &UpstreamAttempt) -> BackgroundResponse {
         let provider = &attempt.destination.provider;
-        Some(BackgroundResponse {
+        BackgroundResponse {
             key: attempt.key().and_then(|key| provider.endpoint.mark_of(key)),
-            id: background::id_under_way(document)?,
+            id,
             model: Arc::clone(&self.route.id),
             caller: self.call.caller.clone(),
             provider: Arc::clone(provider),
-        })
+        }
     }
 
     /// Opens the charge for an attempt, with an estimate of its input. Errors: the key's budget doesn't cover it.
@@ -496,7 +511,10 @@ impl RequestContext {
         if self.action == Action::Image {
             // The tokens of an image can't be estimated: only prices per image are reserved.
             let media = MediaUnits { images: self.meta.choices.into(), ..MediaUnits::default() };
-            return charge.reserve(Usage::default(), media).map_err(refused);
+            let mut charge = charge.reserve(Usage::default(), media).map_err(refused)?;
+            // Until the upstream states them.
+            charge.set_media(media);
+            return Ok(charge);
         }
         let input = Some(self.input);
         let output = match self.action {

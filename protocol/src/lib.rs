@@ -81,7 +81,7 @@ pub use self::sequence::failure_of;
 pub use self::stream_error::StreamError;
 pub use self::surrogates::mended as without_half_characters;
 use self::turns::ArrangedConversation;
-pub use self::videos::{Finished, Report, VideoDimensions, VideoForm, VideoStage};
+pub use self::videos::{Finished, Report, VideoDimensions, VideoForm, VideoStage, public_seconds};
 use crate::codec::{AnswerRules, ClientCodec, Codec, ExternalCodec, ProviderRules};
 use crate::conversation::{
     Answer, Conversation, Delta, ExternalProtocol, Failure, JsonPointer, Protocol, Usage,

@@ -32,4 +32,4 @@ mod usage;
 
 pub(super) use self::codec::MessagesCodec;
 pub(super) use self::schema::enforced;
-pub(super) use self::thinking::{ThinkingPlan, plan as plan_thinking};
+pub(super) use self::thinking::{SUMMARIZED, ThinkingPlan, plan as plan_thinking, shows_thoughts};

@@ -35,6 +35,14 @@ pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
     }
 }
 
+/// Where the instructions begin that a conversation ends with after an answer. In protocols whose instructions come first, they become a
+/// message of the user: otherwise the model would continue its answer.
+pub(super) fn late_instructions(turns: &[Turn]) -> usize {
+    let is_instruction = |turn: &Turn| matches!(turn.role, Role::System | Role::Developer);
+    let last = turns.iter().rposition(|turn| !is_instruction(turn));
+    last.filter(|last| turns[*last].role == Role::Assistant).map_or(turns.len(), |last| last + 1)
+}
+
 /// Rearranges a conversation for a target of another protocol.
 pub(super) fn arrange(
     conversation: &Conversation,

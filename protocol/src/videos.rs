@@ -67,6 +67,11 @@ pub struct Finished {
     pub url: Option<String>,
 }
 
+/// The length that a request states in the public form's own member, which providers of that form get as it is.
+pub fn public_seconds(request: &Value) -> Option<u32> {
+    seconds(&request["seconds"])
+}
+
 impl VideoForm {
     /// Writes the request to a provider. `request`: the client's validated request.
     pub fn request_out(self, request: &Value, model: &str, film: VideoDimensions) -> EncodedRequest {

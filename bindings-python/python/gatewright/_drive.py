@@ -24,6 +24,10 @@ def drive(steps: Steps[_Result]) -> _Result:
             result = steps.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        if hasattr(result, "__await__"):
+            if hasattr(result, "close"):
+                result.close()
+            raise TypeError("callbacks of Client are plain functions; AsyncClient takes coroutine functions")
 
 
 async def drive_async(steps: Steps[_Result]) -> _Result:

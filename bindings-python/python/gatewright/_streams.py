@@ -208,7 +208,9 @@ class _Loop(Generic[_Event]):
             self._ready[:0] = self._stream._batch(self._level)
 
     def __del__(self) -> None:
-        self._stream._shut(_LEFT)
+        # Other threads may still read the events of a complete stream.
+        if self._stream._end is not _COMPLETE:
+            self._stream._shut(_LEFT)
 
 
 class _Level(_Loop[Any]):
@@ -333,10 +335,17 @@ class _AsyncLoop(Generic[_Event]):
                 self._begins = False
             waiting = self._stream._more(self._ready, self._level)
             if waiting is not None:
-                await waiting
+                try:
+                    await waiting
+                except BaseException:
+                    # The traceback must not keep the loop: leaving it closes the connection.
+                    del self
+                    raise
 
     def __del__(self) -> None:
-        self._stream._shut(_LEFT)
+        # Other threads may still read the events of a complete stream.
+        if self._stream._end is not _COMPLETE:
+            self._stream._shut(_LEFT)
 
 
 class _AsyncLevel(_AsyncLoop[Any]):

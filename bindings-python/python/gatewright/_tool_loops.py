@@ -86,7 +86,10 @@ class Loop(Generic[_Answer]):
             # What forces a call would force one in each round.
             self._arguments[self.choice] = self._unforced(choice)
         tools = {"tools": self._described(list(self.tools.values()))} if self.tools else {}
-        return {**self._arguments, **tools, self.conversation: list(self.messages)}
+        key = self._arguments.get("idempotency_key")
+        # The body of each round differs.
+        again = {"idempotency_key": f"{key}-{self.rounds + 1}"} if self.rounds and key else {}
+        return {**self._arguments, **again, **tools, self.conversation: list(self.messages)}
 
     def take(self, completion: Any) -> list[Call]:
         """Takes an answer; returns its calls. Without calls, the loop ends, unless `is_paused`.
@@ -418,11 +421,18 @@ def _result_text(value: Any) -> str:
     if isinstance(value, (Record, View)):
         return value.to_json()
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_jsonable)
     except (TypeError, ValueError):
-        # Models, dataclasses, times.
+        # Keys that are not text, numbers that JSON does not have.
         text: bytes = type_adapter(object).dump_json(value)
         return text.decode()
+
+
+def _jsonable(value: Any) -> Any:
+    """Records; models, dataclasses, times."""
+    if isinstance(value, (Record, View)):
+        return value.to_dict()
+    return json.loads(type_adapter(object).dump_json(value))
 
 
 def run(
@@ -509,7 +519,12 @@ def _in_order(loop: Loop[Any], calls: Sequence[Call]) -> Iterator[Output]:
             yield loop.unknown(call)
             continue
         try:
-            output = Output(_result_text(call.tool._call(call.arguments)))
+            value = call.tool._call(call.arguments)
+            if hasattr(value, "__await__"):
+                if hasattr(value, "close"):
+                    value.close()
+                raise ConfigurationError(f"{call.tool.name} returned a coroutine; AsyncClient awaits it")
+            output = Output(_result_text(value))
         except Exception as error:
             output = loop.failed(error)
         yield output
@@ -525,8 +540,9 @@ async def _together(loop: Loop[Any], calls: Sequence[Call]) -> list[Output]:
         try:
             if call.tool.is_async:
                 return Output(_result_text(await call.tool._call(call.arguments)))
-            text = await asyncio.to_thread(lambda tool: _result_text(tool._call(call.arguments)), call.tool)
-            return Output(text)
+            value = await asyncio.to_thread(call.tool._call, call.arguments)
+            # A plain function around a coroutine function returns a coroutine.
+            return Output(_result_text(await value if hasattr(value, "__await__") else value))
         except Exception as error:
             return loop.failed(error)
 

@@ -220,9 +220,10 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
         self.request.describe(self.tools);
         let mut rounds = 0;
         loop {
+            let client = self.client.for_round(rounds);
             let completion = match &mut self.on_event {
-                Some(on_event) => self.request.stream(self.client, &self.model, &mut **on_event).await?,
-                None => self.request.send(self.client, &self.model).await?,
+                Some(on_event) => self.request.stream(&client, &self.model, &mut **on_event).await?,
+                None => self.request.send(&client, &self.model).await?,
             };
             let Turn { added, calls, failed, cut_off, is_paused } = R::turn(&completion);
             for message in added {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gatewright::schemars::{self, JsonSchema};
 use gatewright::types::ChatMessage;
-use gatewright::{Error, ErrorKind, Tool, ToolRun};
+use gatewright::{Error, ErrorKind, RequestOptions, Tool, ToolRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
@@ -88,6 +88,19 @@ fn results(messages: &[ChatMessage]) -> Vec<String> {
     let messages = json_of(messages).into_iter();
     let results = messages.filter(|message| message["role"] == "tool");
     results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn each_round_has_an_idempotency_key_of_its_own() {
+    let first = calling(&[call("1", "echo", "")]);
+    let server = serving(&[first, done()]).await;
+    let idempotency_key = Some("order-7".to_owned());
+    let client =
+        server.client().with_options(RequestOptions { idempotency_key, ..RequestOptions::default() });
+    client.chat().completions().run_tools(&chat_request(), &[echo()]).await.unwrap();
+    let keys =
+        server.requests().into_iter().map(|request| request.header("idempotency-key").map(str::to_owned));
+    assert_eq!(keys.collect::<Vec<_>>(), [Some("order-7".to_owned()), Some("order-7-2".to_owned())]);
 }
 
 #[tokio::test]

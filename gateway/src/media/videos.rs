@@ -9,9 +9,8 @@ use gatewright::ErrorCode;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
 use gatewright_config::ModelKind;
-use gatewright_protocol::conversation::Usage;
 use gatewright_protocol::json::text;
-use gatewright_protocol::{VideoDimensions, VideoStage};
+use gatewright_protocol::{VideoDimensions, VideoStage, public_seconds};
 use gatewright_store::{FileName, ResumedTask, Task, TaskState};
 use gatewright_system::clock::{millis, unix_seconds, whole_seconds};
 use serde_json::json;
@@ -32,7 +31,7 @@ use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
 use crate::routing::UpstreamAttempt;
 use crate::storage::FileReservation;
 use crate::tasks::{LeaseGuard, VideoInProgress};
-use crate::usage::{Charge, MediaUnits};
+use crate::usage::Charge;
 use crate::webhooks::notice;
 use crate::wire::{ApiError, Call, Response, json_response};
 
@@ -116,7 +115,11 @@ fn order(app: &App, call: Call) -> Result<(VideoRequest, VideoParams), ApiError>
         duration_s: states(&["duration"]).then_some(params.duration_s),
         size: states(&["resolution", "aspect_ratio"]).then_some((params.size.0.into(), params.size.1.into())),
     };
-    let duration_s = params.duration_s;
+    let duration_s = match film.duration_s {
+        Some(duration_s) => duration_s,
+        // What the provider makes of it is what it bills.
+        None => public_seconds(&request).unwrap_or(params.duration_s),
+    };
     Ok((VideoRequest { call, route, request, duration_s, film }, params))
 }
 
@@ -307,8 +310,6 @@ impl VideoWork {
         };
         attempt.succeeded(std::time::Instant::now());
         // Before it is accepted: then this gateway may end at any moment.
-        charge.set_usage(Usage::default());
-        charge.set_media(MediaUnits { video_seconds: duration_s.into(), ..MediaUnits::default() });
         charge.complete();
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let origin = Origin::new(Arc::clone(&order.route.id), upstream);

@@ -8,6 +8,9 @@ use memchr::{memchr, memrchr};
 const OF_A_MEDIUM: usize = 765;
 /// Minimum length for a string to count as media, and length of the prefix that decides, in bytes.
 const SHORTEST_MEDIUM: usize = 1024;
+/// How many samples of a medium are looked at, and their length in bytes.
+const SAMPLES: usize = 64;
+const SAMPLE: usize = 64;
 /// What precedes the base64 of a data URL.
 const DATA: (&[u8], &[u8]) = (b"data:", b";base64,");
 /// Overhead of a turn and of a tool, in tokens.
@@ -63,7 +66,10 @@ fn is_medium(string: &[u8]) -> bool {
     let data = data.unwrap_or(string);
     // Slashes may be escaped.
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
-    data.get(..SHORTEST_MEDIUM).is_some_and(|beginning| beginning.iter().all(is_base64))
+    let is_beginning = data.get(..SHORTEST_MEDIUM).is_some_and(|beginning| beginning.iter().all(is_base64));
+    // Of the rest, samples: a text that only begins like a medium has spaces nearly everywhere.
+    let samples = data.chunks(data.len().div_ceil(SAMPLES).max(SAMPLE));
+    is_beginning && samples.into_iter().all(|part| part[..part.len().min(SAMPLE)].iter().all(is_base64))
 }
 
 fn of_tool(tool: &ToolKind) -> usize {
@@ -87,6 +93,8 @@ mod tests {
     fn token_estimate_counts_media_flat_and_text_by_length() {
         let text = |text: &str| of_document(format!(r#"{{"messages":[{{"content":"{text}"}}]}}"#).as_bytes());
         assert_eq!(text(&"word ".repeat(100_000)) - text(""), 125_000);
+        let only_begins = format!("{}{}", "A".repeat(SHORTEST_MEDIUM), "word ".repeat(100_000));
+        assert!(text(&only_begins) > 125_000);
         let around = text("");
         for bytes in [2_000, 1_000_000] {
             for head in ["", "data:image/png;base64,"] {

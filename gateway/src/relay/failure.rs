@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
-use gatewright_protocol::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
+use gatewright_protocol::conversation::{Failure, FailureKind, Protocol, ProviderExtra, Usage};
 use gatewright_protocol::lazy_json::members;
 use gatewright_protocol::{StreamError, code_of};
 use gatewright_system::clock::{unix_seconds, whole_seconds};
@@ -39,6 +39,8 @@ pub(crate) struct AttemptFailure {
     pub(crate) retry_after: Option<Duration>,
     /// The number of tokens that are left for smaller requests, if a token rate limit was reached.
     pub(crate) tokens_left: Option<u64>,
+    /// What the upstream did and reported before it or the gateway failed.
+    pub(crate) usage: Option<Usage>,
     /// The upstream's name, as reported to clients.
     upstream: Option<Box<HeaderValue>>,
 }
@@ -116,6 +118,7 @@ impl AttemptFailure {
             status: None,
             retry_after: None,
             tokens_left: None,
+            usage: None,
             upstream: None,
         }
     }
@@ -192,8 +195,14 @@ impl AttemptFailure {
             status: None,
             retry_after: None,
             tokens_left: None,
+            usage: None,
             upstream: None,
         }
+    }
+
+    /// The failure of an answer that reports this usage: the upstream bills it.
+    pub(crate) fn billed(self, usage: Option<Usage>) -> Self {
+        Self { usage, ..self }
     }
 
     /// Adds the name of the upstream.

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use gatewright::ErrorCode;
 use gatewright_protocol::StreamError;
 use gatewright_protocol::conversation::{Failure, Protocol, Usage};
+use serde_json::value::RawValue;
 
 use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
@@ -79,6 +80,11 @@ pub(crate) trait EventProcessor: Send {
 
     /// Number of events with content.
     fn pieces(&self) -> u64;
+
+    /// The response as the stream began it, which its provider may finish without a reader (responses).
+    fn started(&self) -> Option<&RawValue> {
+        None
+    }
 
     /// The memory for reading a block, in bytes, if it is significant.
     fn weight(&self, _: &Bytes) -> usize {
@@ -229,6 +235,10 @@ impl EventProcessor for PassthroughStream {
 
     fn usage(&self) -> Option<Usage> {
         self.inspector.usage
+    }
+
+    fn started(&self) -> Option<&RawValue> {
+        self.inspector.started.as_deref()
     }
 
     fn pieces(&self) -> u64 {

@@ -31,6 +31,8 @@ pub(crate) struct RequestMeta {
     pub(crate) choices: u32,
     /// Whether `input` is a list.
     pub(crate) lists_input: bool,
+    /// A member that the body has in another spelling, which servers that ignore case read as the same one.
+    pub(super) misspelled: Option<&'static str>,
     /// The body; of duplicate members, only the last remains.
     pub(super) body: Bytes,
     model_at: Option<Range<usize>>,
@@ -78,6 +80,20 @@ impl OutputLimits {
     }
 }
 
+/// The routing member that a name becomes if case is ignored. Servers in Go do so, and the last member wins.
+fn spelling_of(name: &str) -> Option<&'static str> {
+    const ROUTING: [&str; 5] = ["model", "stream", "stream_options", "previous_response_id", "background"];
+    let folded = || {
+        name.chars().map(|letter| match letter {
+            // The only other letters that Unicode folds to ASCII.
+            '\u{17f}' => 's',
+            '\u{212a}' => 'k',
+            letter => letter.to_ascii_lowercase(),
+        })
+    };
+    ROUTING.into_iter().find(|known| *known != name && folded().eq(known.chars()))
+}
+
 impl RequestMeta {
     /// None if the body isn't a JSON object.
     pub(crate) fn read(body: &Bytes, protocol: Protocol) -> Option<Self> {
@@ -96,7 +112,7 @@ impl RequestMeta {
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
         let (mut previous, mut background, mut input, mut twice) = (None, None, None, false);
-        let mut amount = OutputLimits::default();
+        let (mut amount, mut misspelled) = (OutputLimits::default(), None);
         members(text, |name, value| {
             amount.note(&binding.request, name, value);
             let member = match name {
@@ -107,7 +123,10 @@ impl RequestMeta {
                 "previous_response_id" => &mut previous,
                 "background" => &mut background,
                 "input" => &mut input,
-                _ => return,
+                name => {
+                    misspelled = misspelled.or_else(|| spelling_of(name));
+                    return;
+                }
             };
             twice |= member.replace(value).is_some();
         })
@@ -130,6 +149,7 @@ impl RequestMeta {
             most_tokens: amount.tokens,
             choices: amount.choices.map_or(1, |count| u32::try_from(count).unwrap_or(u32::MAX).max(1)),
             lists_input: input.is_some_and(|input| input.get().starts_with('[')),
+            misspelled,
             previous: previous.and_then(lazy_json::string).map(String::from),
             model_at: model.map(|model| lazy_json::place(text, model)),
             options_at: options.map(|options| lazy_json::place(text, options)),
@@ -215,6 +235,24 @@ mod tests {
             RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat).expect("an object");
         String::from_utf8(meta.body_for(Protocol::Chat, model, Capabilities::default()).to_vec())
             .expect("text")
+    }
+
+    #[test]
+    fn members_that_servers_read_if_they_ignore_case_are_noticed() {
+        for (member, expected) in [
+            ("Model", Some("model")),
+            ("\u{6d}ODEL", Some("model")),
+            ("\u{17f}tream", Some("stream")),
+            ("Stream_Options", Some("stream_options")),
+            ("bac\u{212a}ground", Some("background")),
+            ("model", None),
+            ("models", None),
+            ("Temperature", None),
+        ] {
+            let body = Bytes::from(format!(r#"{{"model":"m","{member}":1}}"#));
+            let meta = RequestMeta::read(&body, Protocol::Chat).expect("an object");
+            assert_eq!(meta.misspelled, expected, "{member}");
+        }
     }
 
     #[test]

@@ -347,7 +347,7 @@ pub(super) fn document(
         .map_err(|malformed| broken(&format!("does not have the format of its protocol: {malformed}")))?;
     if from != to {
         if let Some(failure) = failure_of(&answer) {
-            return Err(AttemptFailure::of_event(failure, redactor));
+            return Err(AttemptFailure::of_event(failure, redactor).billed(answer.usage));
         }
         gatewright_protocol::mark(&mut answer, to);
     }
@@ -356,7 +356,8 @@ pub(super) fn document(
     }
     let usage = answer.usage;
     if compacts.is_some() {
-        answer = compacted(answer).map_err(|failure| AttemptFailure::of_event(failure, redactor))?;
+        let failed = |failure| AttemptFailure::of_event(failure, redactor).billed(usage);
+        answer = compacted(answer).map_err(failed)?;
     }
     let written = match compacts {
         Some(CompactionTrigger::Operation) => compaction::document(answer, context),

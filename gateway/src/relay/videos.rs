@@ -17,6 +17,7 @@ use super::attempt_metrics::AttemptMetrics;
 use super::document::Patience;
 use super::failure::AttemptFailure;
 use super::{document, failover, translate_request, unanswered};
+use crate::access::refused;
 use crate::bounds::memory_budget::MemoryBudget;
 use crate::observe::{Metrics, current_span};
 use crate::routing::{ModelRoute, Plan, Provider, Routes, UpstreamAttempt};
@@ -106,7 +107,7 @@ pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &VideoRequest) -> Resu
     let mut failure = None;
     while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
         if attempt.destination.provider.is_simulator() {
-            let charge = order.charge(&attempt);
+            let charge = order.charge(&attempt)?;
             return Ok(AcceptedVideo::Simulator { attempt, charge });
         }
         match order.ask(metrics, &mut plan, attempt).await? {
@@ -136,7 +137,7 @@ impl VideoRequest {
             if self.call.presence.has_ended() {
                 return Err(ApiError::client_disconnected());
             }
-            let mut charge = self.charge(&attempt);
+            let mut charge = self.charge(&attempt)?;
             let mut attempt_metrics =
                 AttemptMetrics::at(&attempt, metrics, span.as_ref(), self.call.operation, false);
             let trace = attempt_metrics.trace(&attempt.destination);
@@ -144,10 +145,6 @@ impl VideoRequest {
                 Ok(report) => {
                     attempt_metrics.answered();
                     attempt.succeeded(Instant::now());
-                    // The tokens of a video can't be estimated.
-                    charge.set_usage(Usage::default());
-                    let video_seconds = self.duration_s.into();
-                    charge.set_media(MediaUnits { video_seconds, ..MediaUnits::default() });
                     charge.complete();
                     let remote = Remote {
                         provider: Arc::clone(&attempt.destination.provider),
@@ -196,11 +193,19 @@ impl VideoRequest {
         report(provider, form, provider.endpoint.send(request, attempt.key()).await).await
     }
 
-    fn charge(&self, attempt: &UpstreamAttempt) -> Charge {
+    /// Opens the charge for an attempt. Errors: the key's budget doesn't cover it.
+    fn charge(&self, attempt: &UpstreamAttempt) -> Result<Charge, ApiError> {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let (caller, model) = (self.call.caller.clone(), Arc::clone(&self.route.id));
         let charge = Charge::new(caller, model, upstream, self.call.started);
-        charge.priced(attempt.destination.rates.clone()).shown_in(&self.call.consumed)
+        let charge = charge.priced(attempt.destination.rates.clone()).shown_in(&self.call.consumed);
+        let media = MediaUnits { video_seconds: self.duration_s.into(), ..MediaUnits::default() };
+        // The tokens of a video can't be estimated.
+        let charge = charge.reserve(Usage::default(), media);
+        let mut charge = charge.map_err(|exceeded| refused(exceeded, &self.call.caller))?;
+        charge.set_usage(Usage::default());
+        charge.set_media(media);
+        Ok(charge)
     }
 }
 

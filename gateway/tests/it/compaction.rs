@@ -1,7 +1,10 @@
 //! Both forms of compaction (ours; 4), with every upstream protocol.
 
+use std::time::{Duration, Instant};
+
 use gatewright::types;
 use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Event, KEY, Server, read, send, start, start_with};
@@ -9,12 +12,14 @@ use crate::upstreams::{Scripted, chunks, completion, config, json_answer, stream
 
 const PATH: &str = "/v1/responses";
 const COMPACT: &str = "/v1/responses/compact";
+const ADMIN: &str = "gw-admin-canary-94";
 const SUMMARY: &str = "Ada wants pears.";
 
 /// A gateway whose model `mine` is at this upstream, with translation of responses.
 async fn at(kind: Kind, provider: &Scripted) -> Server {
     let mut settings = config(vec![upstream("one", kind, &provider.url)]);
     settings.models[0].translate_responses = true;
+    settings.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));
     start_with(settings).await
 }
 
@@ -244,6 +249,17 @@ async fn missing_summary_fails_the_compaction() {
                 server.refused(COMPACT, &json!({ "model": "mine", "input": talk() })).await;
             let message = refused["error"]["message"].as_str().expect("a message");
             assert!(status == 400 && message.contains("no summary"), "{refused}");
+        }
+        // The upstream bills them.
+        let counted = async || {
+            let usage = server.bare(Method::GET, "/admin/usage?by=model").bearer_auth(ADMIN);
+            let (_, report) = read(usage).await;
+            [&report["usage"][0]["requests"], &report["usage"][0]["input_tokens"]].map(Value::as_u64)
+        };
+        let started = Instant::now();
+        while counted().await != [Some(8), Some(8 * 3)] {
+            assert!(started.elapsed().as_secs() < 20, "{:?}", counted().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         provider.then(stream(&streamed));
         let body = json!({ "model": "mine", "input": with_trigger(), "stream": true });

@@ -1,11 +1,13 @@
 //! What requests cost: tiers, images, video seconds, and missing prices.
 
+use std::time::Duration;
+
 use gatewright_gateway::{ApiKey, Config, Kind, ModelPrice, TieredPrice, TokenPrice};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, read, send, start_with};
-use crate::upstreams::{self, Scripted, answer, completion, json_answer, question, upstream};
+use crate::upstreams::{self, Scripted, Step, answer, completion, json_answer, question, upstream};
 use crate::{upstream_images, upstream_videos};
 
 const ADMIN: &str = "gw-admin-canary-77";
@@ -29,7 +31,7 @@ async fn counted(server: &Server, requests: u64) -> (f64, u64) {
         if row["requests"] == requests {
             return (row["cost"].as_f64().expect("an amount"), row["unpriced"].as_u64().expect("a count"));
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("{requests} requests are never counted");
 }
@@ -94,14 +96,33 @@ async fn images_are_priced_per_image_or_counted_as_unpriced() {
 }
 
 #[tokio::test]
+async fn images_of_a_client_that_disconnects_are_priced() {
+    let body = json!({ "model": "mine", "prompt": "a lighthouse", "n": 3 });
+    let one = Scripted::start([vec![Step::Hang]]).await;
+    let config = upstream_images::config(vec![upstream("one", Kind::Chat, &one.url)], None);
+    let by_image = ModelPrice { image: Some(0.04), ..ModelPrice::default() };
+    let server = start(config, Some(by_image)).await;
+    let request = server.post("/v1/images/generations", &body).timeout(Duration::from_millis(300));
+    assert!(request.send().await.is_err());
+    let (cost, unpriced) = counted(&server, 1).await;
+    assert_close(cost, 0.12);
+    assert_eq!(unpriced, 0);
+}
+
+#[tokio::test]
 async fn videos_are_priced_per_second_or_counted_as_unpriced() {
-    let by_second = ModelPrice { video_second: Some(0.1), ..ModelPrice::default() };
-    for (price, expected) in [(Some(by_second), (0.8, 0)), (None, (0.0, 1))] {
+    let by_second = || Some(ModelPrice { video_second: Some(0.1), ..ModelPrice::default() });
+    let public = json!({ "model": "mine", "prompt": "a kite", "seconds": "12" });
+    for (price, request, expected) in [
+        (by_second(), upstream_videos::request(), (0.8, 0)),
+        (by_second(), public, (1.2, 0)),
+        (None, upstream_videos::request(), (0.0, 1)),
+    ] {
         let queued = upstream_videos::video("queued");
         let one = Scripted::start([queued.clone(), queued]).await;
         let config = upstream_videos::config(vec![upstream("one", Kind::Chat, &one.url)], None);
         let server = start(config, price).await;
-        let request = server.post("/v1/videos/generations", &upstream_videos::request());
+        let request = server.post("/v1/videos/generations", &request);
         assert!(send(request).await.status().is_success());
         let (cost, unpriced) = counted(&server, 1).await;
         assert_close(cost, expected.0);

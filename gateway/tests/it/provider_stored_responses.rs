@@ -550,6 +550,21 @@ async fn background_usage_is_counted_once_completed() {
 }
 
 #[tokio::test]
+async fn usage_of_a_background_stream_that_breaks_off_is_counted_once_completed() {
+    let made = response("resp_1", "apples");
+    let whole = events(&made);
+    let early = &whole[..whole.find("event: response.completed").expect("the last event")];
+    let provider = Scripted::start([stream(early), json_answer(200, &made)]).await;
+    let server = at(&[("one", Kind::Responses, &provider)]).await;
+    let mut body = question("Say apples");
+    (body["stream"], body["background"]) = (json!(true), json!(true));
+    send(server.post(PATH, &body)).await.text().await.expect("an answer");
+    let row = usage_of(&server, |row| row["requests"] == 1).await;
+    let counted = ["input_tokens", "output_tokens", "estimated"].map(|name| row[name].clone());
+    assert_eq!(counted, [json!(3), json!(2), json!(0)], "{row}");
+}
+
+#[tokio::test]
 async fn usage_of_a_deleted_background_response_is_estimated() {
     let mut queued = response("resp_1", "");
     (queued["status"], queued["output"], queued["usage"]) = (json!("queued"), json!([]), Value::Null);

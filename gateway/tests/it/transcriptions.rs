@@ -264,8 +264,8 @@ async fn sound_is_priced_by_the_seconds_that_are_stated_or_estimated() {
     let billed = r#"{"text":"a boat","usage":{"type":"duration","seconds":3},"duration":2.5}"#;
     let measured = r#"{"text":"a boat","duration":2.5}"#;
     let unknown = r#"{"text":"a boat"}"#;
-    // Of 16 kB, two seconds are estimated.
-    for (transcript, cost) in [(billed, 1.5), (measured, 1.25), (unknown, 1.0)] {
+    // Of 16 kB, four seconds are estimated.
+    for (transcript, cost) in [(billed, 1.5), (measured, 1.25), (unknown, 2.0)] {
         let provider = Scripted::start([passing(transcript)]).await;
         let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)]);
         config.admin_key = Some(ApiKey::new(ADMIN).expect("a key"));

@@ -7,6 +7,7 @@ use super::blocks::{self, Author, BlockWriter};
 use crate::calls::NOTHING;
 use crate::conversation::{Conversation, PartKind, Role, Turn};
 use crate::thoughts::joined;
+use crate::turns::late_instructions;
 
 /// The system prompt and messages of a request.
 pub(super) struct Arranged {
@@ -17,13 +18,17 @@ pub(super) struct Arranged {
 /// Arranges a conversation.
 pub(super) fn arranged(conversation: &Conversation, blocks: &mut BlockWriter<'_, '_>) -> Arranged {
     let mut arrangement = ConverseArrangement::default();
-    for turn in &conversation.turns {
+    let late = late_instructions(&conversation.turns);
+    for (number, turn) in conversation.turns.iter().enumerate() {
         if let Some(name) = &turn.name {
             blocks.writer.lose(name.at.clone());
         }
         match turn.role {
-            Role::System | Role::Developer => arrangement.instruct(turn, blocks),
-            Role::User | Role::Tool => {
+            Role::System | Role::Developer if number < late => arrangement.instruct(turn, blocks),
+            Role::System | Role::Developer | Role::User | Role::Tool => {
+                if matches!(turn.role, Role::System | Role::Developer) {
+                    blocks.writer.lose(format!("{}/role", turn.at));
+                }
                 let mut content = Vec::with_capacity(turn.parts.len());
                 turn.parts.iter().for_each(|part| blocks.write(part, Author::User, &mut content));
                 arrangement.add(Author::User, content);

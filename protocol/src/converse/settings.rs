@@ -6,7 +6,7 @@ use super::features::ModelFeatures;
 use crate::Defaults;
 use crate::conversation::{Conversation, Format, Located, ThinkingBudget};
 use crate::members::{RequestWriter, object};
-use crate::messages::{ThinkingPlan, enforced, plan_thinking};
+use crate::messages::{SUMMARIZED, ThinkingPlan, enforced, plan_thinking, shows_thoughts};
 
 /// Maximum temperature.
 const MAX_TEMPERATURE: f64 = 1.0;
@@ -85,6 +85,9 @@ impl ConverseSettings {
         let thinking = match plan.budget {
             Some(ThinkingBudget::Tokens(tokens)) => {
                 Some(json!({ "type": "enabled", "budget_tokens": tokens }))
+            }
+            Some(ThinkingBudget::Adaptive) if shows_thoughts(&conversation.reasoning) => {
+                Some(json!({ "type": "adaptive", "display": SUMMARIZED }))
             }
             Some(ThinkingBudget::Adaptive) => Some(json!({ "type": "adaptive" })),
             Some(ThinkingBudget::Off) | None => None,

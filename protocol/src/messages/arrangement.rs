@@ -10,6 +10,7 @@ use crate::calls::{NO_RESULT, NOTHING};
 use crate::conversation::{Conversation, Part, PartKind, Role, Turn};
 use crate::members::RequestWriter;
 use crate::thoughts::joined;
+use crate::turns::late_instructions;
 
 /// The system prompt and messages of a request of this protocol, unchanged.
 pub(super) fn as_it_was(
@@ -51,12 +52,18 @@ pub(super) fn arranged(
 ) -> (Option<Value>, Vec<Value>) {
     let mut arranged = Arrangement { system: Vec::new(), messages: Vec::new() };
     let mut results = results_by_call(conversation, writer);
-    for turn in &conversation.turns {
+    let late = late_instructions(&conversation.turns);
+    for (number, turn) in conversation.turns.iter().enumerate() {
         if let Some(name) = &turn.name {
             writer.lose(name.at.clone());
         }
         match turn.role {
-            Role::System | Role::Developer => arranged.instruct(turn, writer),
+            Role::System | Role::Developer if number < late => arranged.instruct(turn, writer),
+            Role::System | Role::Developer => {
+                writer.lose(format!("{}/role", turn.at));
+                let blocks = turn.parts.iter().filter_map(|part| block_out::write(part, writer)).collect();
+                arranged.push("user", blocks);
+            }
             Role::User | Role::Tool => {
                 let own = turn.parts.iter().filter(|part| !matches!(part.kind, PartKind::Result(_)));
                 let blocks = own.filter_map(|part| block_out::write(part, writer)).collect();

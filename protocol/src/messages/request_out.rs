@@ -34,14 +34,13 @@ pub(crate) fn request_out(conversation: &Conversation, defaults: Defaults) -> En
     write_stop(conversation, &mut writer, &mut body);
     write_sampling(conversation, plan.budget.is_some(), &mut writer, &mut body);
     write_output_config(conversation, plan.effort, &mut writer, &mut body);
-    let most = if writer.is_same() { usize::MAX } else { MAX_USER };
     if let Some(user) = &conversation.user {
-        writer.set(
-            &mut body,
-            "metadata",
-            object([("user_id", user::id(&user.value, most).into())]),
-            "/metadata",
-        );
+        let id = if writer.is_same() {
+            user.value.as_str().into()
+        } else {
+            user::id_without_contact(&user.value, MAX_USER)
+        };
+        writer.set(&mut body, "metadata", object([("user_id", id.into())]), "/metadata");
     } else {
         writer.set(&mut body, "metadata", Map::new(), "/metadata");
     }
@@ -80,7 +79,7 @@ fn write_limits<'c>(
     let max = given.unwrap_or_else(|| defaults.max_tokens.saturating_add(plan.tokens));
     body.insert("max_tokens".to_owned(), max.into());
     if let Some(budget) = plan.budget {
-        thinking::write_back(budget, writer, body);
+        thinking::write_shown(budget, &conversation.reasoning, writer, body);
     }
     plan
 }

@@ -51,6 +51,29 @@ pub(super) fn write_back(
     writer.set(body, "thinking", words(budget), "/thinking");
 }
 
+/// Writes the budget of a request of another protocol.
+pub(super) fn write_shown(
+    budget: ThinkingBudget,
+    reasoning: &Reasoning,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
+    let mut words = words(budget);
+    if budget == ThinkingBudget::Adaptive && shows_thoughts(reasoning) {
+        words.insert("display".to_owned(), SUMMARIZED.into());
+    }
+    writer.set(body, "thinking", words, "/thinking");
+}
+
+/// Whether the client wants to see the thoughts of a model that decides itself how much it thinks. Newer ones omit them unless a request
+/// asks for them.
+pub(crate) fn shows_thoughts(reasoning: &Reasoning) -> bool {
+    reasoning.summary.as_ref().is_none_or(|summary| summary.value != "none")
+}
+
+/// The display of thoughts that every model with adaptive thinking accepts.
+pub(crate) const SUMMARIZED: &str = "summarized";
+
 fn words(budget: ThinkingBudget) -> Map<String, Value> {
     match budget {
         ThinkingBudget::Off => object([("type", "disabled".into())]),

@@ -24,7 +24,7 @@ fn by_effort(effort: &str, thinking: Thinking) -> (Value, Value, Value, Vec<Stri
 #[test]
 fn effort_becomes_a_budget_or_stays_an_effort_by_model() {
     let budget = json!({ "type": "enabled", "budget_tokens": 8192 });
-    let (none, adaptive) = (Vec::<String>::new(), json!({ "type": "adaptive" }));
+    let (none, adaptive) = (Vec::<String>::new(), json!({ "type": "adaptive", "display": "summarized" }));
     assert_eq!(
         by_effort("medium", Thinking::Budget),
         (budget, Value::Null, json!(1000 + 8192), none.clone())
@@ -58,7 +58,7 @@ fn token_budget_becomes_an_effort_for_adaptive_models() {
         let contents = json!([{ "parts": [{ "text": "x" }] }]);
         json!({ "contents": contents, "generationConfig": { "thinkingConfig": config } })
     };
-    let adaptive = json!({ "type": "adaptive" });
+    let adaptive = json!({ "type": "adaptive", "display": "summarized" });
     for (budget, config) in [(9000, json!({ "effort": "medium" })), (-1, Value::Null)] {
         let request = request_with(json!({ "thinkingBudget": budget }));
         let (thinking, written, _, lost) = translated(Protocol::Native, request, Thinking::Adaptive);
@@ -72,6 +72,15 @@ fn token_budget_becomes_an_effort_for_adaptive_models() {
     assert_eq!(lost, ["/generationConfig/thinkingConfig/thinkingLevel"]);
     let (_, config, _, lost) = translated(Protocol::Native, both, Thinking::Adaptive);
     assert_eq!((config, lost.len()), (json!({ "effort": "high" }), 0));
+}
+
+#[test]
+fn thoughts_of_an_adaptive_model_are_shown_unless_the_client_wants_none() {
+    for (summary, display) in [("auto", json!("summarized")), ("none", Value::Null)] {
+        let request = json!({ "input": "x", "reasoning": { "effort": "high", "summary": summary } });
+        let (thinking, ..) = translated(Protocol::Responses, request, Thinking::Adaptive);
+        assert_eq!((&thinking["type"], &thinking["display"]), (&json!("adaptive"), &display), "{summary}");
+    }
 }
 
 #[test]

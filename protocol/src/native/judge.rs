@@ -22,6 +22,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("instructions_are_texts", instructions_are_texts),
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("one_form_of_schema", one_form_of_schema),
+    Rule::new("references_stand_alone", references_stand_alone),
     Rule::new("older_schemas", older_schemas),
     Rule::new("a_choice_has_its_tools", a_choice_has_its_tools),
     Rule::new("five_stops", five_stops),
@@ -31,6 +32,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("members_are_known", members_are_known),
     Rule::of_provider("calls_have_proofs", calls_have_proofs),
 ];
+
+/// The largest budget that a model takes; most take less.
+const MAX_BUDGET: f64 = 32_768.0;
 
 /// Fields whose values are the client's own rather than messages of the protocol.
 const OPAQUE: [&str; 7] = [
@@ -310,6 +314,24 @@ fn parameters_are_objects(body: &Value, findings: &mut Findings) {
     }
 }
 
+/// "If a schema node has $ref set, then only description and default can be set alongside it". Sources:
+/// github.com/anomalyco/opencode/issues/12295; github.com/su-kaka/gcli2api/pull/374.
+fn references_stand_alone(body: &Value, findings: &mut Findings) {
+    let ours = declarations(body)
+        .map(|(at, function)| (format!("{at}/parametersJsonSchema"), &function["parametersJsonSchema"]));
+    let format =
+        ("/generationConfig/responseJsonSchema".to_owned(), &body["generationConfig"]["responseJsonSchema"]);
+    for (at, schema) in ours.chain([format]) {
+        walk(schema, &at, &mut |at, node| {
+            let Some(members) = node.as_object().filter(|_| node["$ref"].is_string()) else { return };
+            let stays = |name: &str| name.starts_with('$') || ["description", "default"].contains(&name);
+            if let Some(beside) = members.keys().find(|name| !stays(name)) {
+                findings.report(at, format!("{beside} beside $ref"));
+            }
+        });
+    }
+}
+
 /// A function declares its parameters in only one of two forms. Source: `FunctionDeclaration.parametersJsonSchema`
 /// ("mutually exclusive with parameters") and `GenerationConfig.responseJsonSchema` in ai.google.dev/api.
 fn one_form_of_schema(body: &Value, findings: &mut Findings) {
@@ -373,7 +395,7 @@ fn a_schema_has_its_media_type(body: &Value, findings: &mut Findings) {
 }
 
 /// "You can only set only one of thinking budget and thinking level". Source:
-/// ai.google.dev/gemini-api/docs/thinking.
+/// ai.google.dev/gemini-api/docs/thinking, which has the budgets by model, too.
 fn one_way_to_think(body: &Value, findings: &mut Findings) {
     let at = "/generationConfig/thinkingConfig";
     let Some(config) = body.pointer(at) else { return };
@@ -384,7 +406,7 @@ fn one_way_to_think(body: &Value, findings: &mut Findings) {
     if !["", "minimal", "low", "medium", "high", "thinking_level_unspecified"].contains(&level.as_str()) {
         findings.report(format!("{at}/thinkingLevel"), format!("{level:?} is no level"));
     }
-    range(body, &format!("{at}/thinkingBudget"), -1.0, f64::from(i32::MAX), findings);
+    range(body, &format!("{at}/thinkingBudget"), -1.0, MAX_BUDGET, findings);
     unknown(config, at, &["thinkingBudget", "thinkingLevel", "includeThoughts"], findings);
 }
 

@@ -17,6 +17,7 @@ use crate::media;
 use crate::members::{RequestWriter, object};
 use crate::proof::NO_PROOF;
 use crate::tool_choice::possible;
+use crate::turns::late_instructions;
 use crate::{Defaults, EncodedRequest};
 
 /// Maximum number of stop sequences.
@@ -67,6 +68,7 @@ fn lose(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
 
 /// The instruction and the contents of a conversation from another protocol.
 fn contents(turns: &[Turn], writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
+    let (turns, late) = turns.split_at(late_instructions(turns));
     let is_instruction = |turn: &&Turn| matches!(turn.role, Role::System | Role::Developer);
     // The protocol has one instruction, and requires contents along with it.
     let has_contents = turns.iter().any(|turn| !is_instruction(&turn));
@@ -103,6 +105,16 @@ fn contents(turns: &[Turn], writer: &mut RequestWriter<'_>, body: &mut Map<Strin
             let role = if turn.role == Role::Assistant { "model" } else { "user" };
             contents.push(json!({ "role": role, "parts": parts }));
         }
+    }
+    for turn in late {
+        writer.lose(format!("{}/role", turn.at));
+        let mut parts = Parts::default();
+        parts_out(turn, &mut parts, writer);
+        contents.push(json!({ "role": "user", "parts": parts.finish() }));
+    }
+    // Providers reject a call without a request before it.
+    if contents.first().is_some_and(|first| first["role"] == "model" && has_call(first)) {
+        contents.insert(0, json!({ "role": "user", "parts": [{ "text": NOTHING }] }));
     }
     if contents.is_empty() {
         // Providers reject a request without contents.
@@ -234,6 +246,41 @@ fn tools(tools: &[Tool], writer: &mut RequestWriter<'_>, body: &mut Map<String, 
     }
 }
 
+/// Whether a content has a call.
+fn has_call(content: &Value) -> bool {
+    content["parts"]
+        .as_array()
+        .is_some_and(|parts| parts.iter().any(|part| part.get("functionCall").is_some()))
+}
+
+/// Removes what providers reject beside a reference in a schema. Returns whether some of it restricts values.
+fn refer_alone(schema: &mut Value) -> bool {
+    const ALLOWED: [&str; 2] = ["description", "default"];
+    const ANNOTATIONS: [&str; 5] = ["title", "examples", "deprecated", "readOnly", "writeOnly"];
+    let mut is_lossy = false;
+    match schema {
+        Value::Object(members) => {
+            if members.get("$ref").is_some_and(Value::is_string) {
+                members.retain(|name, _| {
+                    let stays = name.starts_with('$') || ALLOWED.contains(&name.as_str());
+                    is_lossy |= !stays && !ANNOTATIONS.contains(&name.as_str());
+                    stays
+                });
+            }
+            for member in members.values_mut() {
+                is_lossy |= refer_alone(member);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                is_lossy |= refer_alone(item);
+            }
+        }
+        _ => {}
+    }
+    is_lossy
+}
+
 fn declaration(tool: &Tool, writer: &mut RequestWriter<'_>) -> Map<String, Value> {
     let ToolKind::Function { name, description, parameters, strict } = &tool.kind else { return Map::new() };
     let mut written = object([("name", json!(name))]);
@@ -242,7 +289,11 @@ fn declaration(tool: &Tool, writer: &mut RequestWriter<'_>) -> Map<String, Value
     }
     // The older form goes back unchanged.
     if let Some(parameters) = parameters.as_ref().filter(|_| !writer.keeps(&tool.at, "parameters")) {
-        written.insert("parametersJsonSchema".to_owned(), parameters.clone());
+        let mut parameters = parameters.clone();
+        if !writer.is_same() && refer_alone(&mut parameters) {
+            writer.lose(tool.at.clone());
+        }
+        written.insert("parametersJsonSchema".to_owned(), parameters);
     }
     if let Some(strict) = strict.as_ref().filter(|strict| strict.value) {
         writer.lose(strict.at.clone());
@@ -342,7 +393,11 @@ fn format(conversation: &Conversation, writer: &mut RequestWriter<'_>, config: &
         // The older form goes back unchanged.
         Format::JsonSchema { .. } if writer.keeps("/generationConfig", "responseSchema") => {}
         Format::JsonSchema { schema, description, .. } => {
-            set("responseJsonSchema", schema.clone());
+            let mut schema = schema.clone();
+            if !writer.is_same() && refer_alone(&mut schema) {
+                writer.lose(at.clone());
+            }
+            set("responseJsonSchema", schema);
             if !writer.is_same() {
                 set("responseMimeType", json!("application/json"));
             }
@@ -363,7 +418,14 @@ fn thinking(conversation: &Conversation, writer: &mut RequestWriter<'_>, config:
             if let Some(effort) = effort.as_ref().filter(|_| !writer.is_same()) {
                 writer.lose(effort.at.clone());
             }
-            Some(budget.value)
+            match budget.value {
+                // Models of other protocols think longer.
+                ThinkingBudget::Tokens(tokens) if tokens > MAX_TOKENS_OF_EFFORT && !writer.is_same() => {
+                    writer.lose(budget.at.clone());
+                    Some(ThinkingBudget::Tokens(MAX_TOKENS_OF_EFFORT))
+                }
+                value => Some(value),
+            }
         }
         // A client of this protocol keeps its own value.
         (None, Some(_)) if writer.is_same() => None,

@@ -13,8 +13,11 @@ use super::{AnswerForm, Answered, Edits, Passed, PassedAnswer, take};
 use crate::bounds::memory_budget::Reservation;
 use crate::usage::SoundLength;
 
-/// Bytes of a second of compressed speech: 64 kbit/s, which is more than most files have, so that budgets hold.
-const COMPRESSED: u64 = 8_000;
+/// Bytes of a second of compressed speech: 32 kbit/s, as telephones and browsers record it. What is compressed for listening has a few
+/// times as many, and what is compressed as far as possible a fifth.
+const COMPRESSED: u64 = 4_000;
+/// Maximum bytes of a second in a WAV file: 48,000 samples for both ears, of four bytes each. More would make a sound look shorter.
+const MAX_UNCOMPRESSED: u64 = 384_000;
 
 /// What a client wants of a transcription or a translation: its text.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ fn stated_millis(usage: Option<&RawValue>, duration: Option<&RawValue>) -> Optio
 
 /// Estimates the length of a sound from its file: many servers don't state it.
 pub(in crate::relay) fn estimated_length(file: &[u8]) -> SoundLength {
-    let bytes_per_second = bytes_per_second(file).unwrap_or(COMPRESSED).max(1);
+    let bytes_per_second = bytes_per_second(file).unwrap_or(COMPRESSED);
     SoundLength::Estimated((file.len() as u64).saturating_mul(1000) / bytes_per_second)
 }
 
@@ -94,7 +97,8 @@ fn bytes_per_second(file: &[u8]) -> Option<u64> {
     }
     let samples = u32::from_le_bytes(*head[24..].first_chunk()?);
     let bytes = u16::from_le_bytes(*head[32..].first_chunk()?);
-    Some(u64::from(samples) * u64::from(bytes))
+    let each_second = u64::from(samples) * u64::from(bytes);
+    (1..=MAX_UNCOMPRESSED).contains(&each_second).then_some(each_second)
 }
 
 /// A number of seconds, in milliseconds. Some servers write it as a text.
@@ -135,10 +139,12 @@ mod tests {
         wav.resize(64_000, 0);
         assert_eq!(estimated_length(&wav), SoundLength::Estimated(2_000));
         wav[0] = 0;
-        assert_eq!(estimated_length(&wav), SoundLength::Estimated(8_000));
+        assert_eq!(estimated_length(&wav), SoundLength::Estimated(16_000));
         wav[0] = b'R';
-        wav[24..28].fill(0);
-        assert_eq!(estimated_length(&wav), SoundLength::Estimated(64_000_000), "nothing is divided by zero");
+        for rate in [0_u32, u32::MAX] {
+            wav[24..28].copy_from_slice(&rate.to_le_bytes());
+            assert_eq!(estimated_length(&wav), SoundLength::Estimated(16_000), "{rate}");
+        }
         assert_eq!(estimated_length(b""), SoundLength::Estimated(0));
     }
 

@@ -1,11 +1,15 @@
 //! Accounting for a stream: the charge to its key, and the outcome for its upstream's breaker.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use gatewright_protocol::conversation::Usage;
+use gatewright_protocol::inspect::StreamProgress;
 
 use super::super::attempt_metrics::AttemptMetrics;
+use super::super::background::{BackgroundResponse, id_under_way};
 use super::Stream;
+use crate::app::App;
 use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 
@@ -17,6 +21,8 @@ pub(crate) struct StreamAccount {
     /// Estimated number of tokens of the request.
     pub(crate) input: u64,
     attempt_metrics: AttemptMetrics,
+    /// A response that the upstream finishes even if nobody reads the stream. Its id is not known yet.
+    background: Option<(Arc<App>, BackgroundResponse)>,
 }
 
 impl StreamAccount {
@@ -26,7 +32,12 @@ impl StreamAccount {
         input: u64,
         attempt_metrics: AttemptMetrics,
     ) -> Self {
-        Self { attempt, charge: Some(charge), input, attempt_metrics }
+        Self { attempt, charge: Some(charge), input, attempt_metrics, background: None }
+    }
+
+    /// For a response that the upstream generates in the background.
+    pub(crate) fn following(self, background: Option<(Arc<App>, BackgroundResponse)>) -> Self {
+        Self { background, ..self }
     }
 }
 
@@ -48,6 +59,11 @@ impl Stream {
         charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
         if complete {
             charge.complete();
+        } else if self.events.progress() == StreamProgress::Underway
+            && let Some((app, response)) = account.background.take()
+            && let Some(id) = self.events.started().and_then(|started| id_under_way(started.get().as_bytes()))
+        {
+            BackgroundResponse { id, ..response }.follow(&app, charge);
         } else if self.ends_in_error {
             charge.fail();
         }

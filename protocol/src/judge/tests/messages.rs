@@ -240,6 +240,11 @@ fn every_messages_rule_rejects_and_accepts() {
             form(json!({ "type": "array", "minItems": 1 })),
         ),
         ("user_is_short", user_id(257), user_id(256)),
+        (
+            "user_is_short",
+            json!({ "metadata": { "user_id": "jane@example.com" } }),
+            json!({ "metadata": { "user_id": "jane" } }),
+        ),
         ("user_is_short", json!({ "metadata": { "a": "b" } }), json!({ "metadata": { "user_id": "u" } })),
         (
             "words_are_known",

@@ -177,6 +177,22 @@ fn every_native_rule_rejects_and_accepts() {
             declared(&[json!({ "name": "a", "parametersJsonSchema": { "$defs": {} } })]),
         ),
         (
+            "references_stand_alone",
+            declared(&[
+                json!({ "name": "a", "parametersJsonSchema": { "$ref": "#/$defs/A", "title": "a" } }),
+            ]),
+            declared(&[
+                json!({ "name": "a", "parametersJsonSchema": { "$ref": "#/$defs/A", "default": 1 } }),
+            ]),
+        ),
+        (
+            "references_stand_alone",
+            json!({ "generationConfig": { "responseMimeType": "application/json",
+                "responseJsonSchema": { "items": { "$ref": "#/$defs/A", "minItems": 1 } } } }),
+            json!({ "generationConfig": { "responseMimeType": "application/json",
+                "responseJsonSchema": { "items": { "$ref": "#/$defs/A", "description": "a" } } } }),
+        ),
+        (
             "older_schemas",
             now(json!({ "type": "OBJECT", "additionalProperties": false })),
             now(json!({ "type": "OBJECT", "properties": { "const": { "type": "STRING" } } })),

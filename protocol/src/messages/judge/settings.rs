@@ -121,10 +121,13 @@ pub(super) fn schemas_of_answers_are_closed(body: &Value, findings: &mut Finding
     }
 }
 
-/// "metadata.user_id: String should have at most 256 characters", and no other metadata. Source: `Metadata` in
-/// platform.claude.com/docs/en/api/messages.
+/// "metadata.user_id: String should have at most 256 characters", "user_id appears to contain an email address", and no other
+/// metadata. Sources: `Metadata` in platform.claude.com/docs/en/api/messages; github.com/BerriAI/litellm/issues/10106.
 pub(super) fn user_is_short(body: &Value, findings: &mut Findings) {
     longest(body, "/metadata/user_id", 256, findings);
+    if text(&body["metadata"], "user_id").contains('@') {
+        findings.report("/metadata/user_id", "an e-mail address");
+    }
     unknown(&body["metadata"], "/metadata", &["user_id"], findings);
 }
 

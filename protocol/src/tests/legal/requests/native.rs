@@ -155,7 +155,7 @@ fn settings(plan: &Plan, contents: &[Value], system: &[Value], writer: &Writer) 
     let stops: Vec<&String> = settings.stops.iter().take(5).collect();
     let thinking = match (settings.budget, settings.effort) {
         (Some(budget), _) if plan.other_form(25) => {
-            Some(json!({ "thinkingBudget": budget, "includeThoughts": true }))
+            Some(json!({ "thinkingBudget": budget.min(32_768), "includeThoughts": true }))
         }
         (_, Some(effort)) if effort != "none" => Some(json!({ "thinkingLevel": effort })),
         _ => None,

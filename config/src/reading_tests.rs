@@ -218,6 +218,7 @@ fn every_key_is_parsed() {
         custom_tools = false
         reasoning_content = false
         stream_options = false
+        bucket_urls = true
         [upstreams.two]
         kind = "simulator"
         [families.simulator]
@@ -271,6 +272,7 @@ fn every_key_is_parsed() {
         custom_tools: false,
         reasoning_content: false,
         stream_options: false,
+        bucket_urls: true,
     };
     assert_eq!(one.capabilities, capabilities);
     assert_eq!(config.upstreams[1].capabilities, Capabilities::default());

@@ -21,7 +21,7 @@ use crate::shared::Shared;
 use crate::sign_in::SignIn;
 use crate::storage::{self, GeneratedFiles, History, HistoryKeeper, Replays};
 use crate::tasks::TaskRunner;
-use crate::usage::{Caller, Ledger};
+use crate::usage::{Caller, FollowedResponses, Ledger};
 use crate::webhooks::{Fetcher, Outbox};
 use crate::wire::{ApiError, Call};
 use crate::work::BlockingPool;
@@ -67,6 +67,8 @@ pub(crate) struct Access {
     pub(crate) ledger: Arc<Ledger>,
     /// Writes usage into the store.
     pub(crate) writer: Arc<UsageWriter>,
+    /// Background responses whose usage isn't known yet.
+    pub(crate) followed: Arc<FollowedResponses>,
     /// The shared counters, if there are any.
     pub(crate) counters: Option<Arc<SharedCounters>>,
 }
@@ -263,7 +265,8 @@ impl Access {
         let (admin, counting) = (config.admin_key.as_ref(), counters.clone());
         let authenticator = Arc::new(Authenticator::new(data.clone(), &key, admin, &ledger, counting));
         start(&authenticator, &writer);
-        Self { key, authenticator, registry: Registry::new(data.clone()), ledger, writer, counters }
+        let (registry, followed) = (Registry::new(data.clone()), Arc::default());
+        Self { key, authenticator, registry, ledger, writer, followed, counters }
     }
 }
 

@@ -6,6 +6,7 @@
 mod account;
 mod caller;
 mod charge;
+mod followed;
 mod journal;
 mod ledger;
 mod meter;
@@ -15,6 +16,7 @@ mod spending;
 pub(crate) use self::account::{Account, InFlight, LimitExceeded};
 pub(crate) use self::caller::Caller;
 pub(crate) use self::charge::{Charge, Consumed};
+pub(crate) use self::followed::{FollowedResponse, FollowedResponses};
 pub(crate) use self::journal::{Journal, RecoveredJournal};
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Remaining;

@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::codec::JsonObjectRule;
-use crate::conversation::{Conversation, Format, JsonPointer, Part, PartKind, Protocol, Role, Turn};
+use crate::conversation::{
+    Conversation, Format, JsonPointer, Part, PartKind, Protocol, Role, ToolChoice, ToolKind, Turn,
+};
 
 /// Requests JSON.
 const JSON_OBJECT: &str = "Answer with one JSON object, and nothing else.";
@@ -16,9 +18,13 @@ const JSON: &[u8] = b"json";
 /// Adds the instruction a target needs to answer in the format the client wants.
 pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protocol) {
     let Some(format) = &conversation.format else { return };
+    let is_beside_tools = is_beside_tools(conversation, target);
     let text = match &format.value {
         Format::OneOf(words) => one_of(words),
-        Format::JsonObject if needs_words(conversation, target) => JSON_OBJECT.to_owned(),
+        Format::JsonObject if is_beside_tools || needs_words(conversation, target) => JSON_OBJECT.to_owned(),
+        Format::JsonSchema { schema, .. } if is_beside_tools => {
+            format!("Answer with one JSON object that fits this JSON Schema, and nothing else: {schema}")
+        }
         _ => return,
     };
     let at: JsonPointer = format.at.clone();
@@ -30,6 +36,13 @@ pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protoco
     let turns = &mut conversation.to_mut().turns;
     let place = turns.iter().position(|turn| !is_instruction(turn)).unwrap_or(turns.len());
     turns.insert(place, turn);
+}
+
+/// Whether the model may call tools, and therefore rejects a format of JSON.
+pub(super) fn is_beside_tools(conversation: &Conversation, target: Protocol) -> bool {
+    let may_call = conversation.tools.iter().any(|tool| matches!(tool.kind, ToolKind::Function { .. }))
+        && conversation.tool_choice.as_ref().is_none_or(|choice| choice.value != ToolChoice::None);
+    may_call && !(target.codec().rules().json_beside_tools)(&conversation.model)
 }
 
 fn one_of(words: &[String]) -> String {

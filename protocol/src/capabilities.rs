@@ -18,6 +18,8 @@ pub struct Capabilities {
     pub reasoning_content: bool,
     /// Whether it supports `stream_options`, with which the gateway requests the usage of a stream.
     pub stream_options: bool,
+    /// Whether clients may name objects in buckets (`s3://`), which the server reads with the operator's rights (converse).
+    pub bucket_urls: bool,
 }
 
 impl Capabilities {
@@ -28,6 +30,7 @@ impl Capabilities {
         custom_tools: true,
         reasoning_content: true,
         stream_options: true,
+        bucket_urls: false,
     };
 }
 

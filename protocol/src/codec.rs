@@ -212,6 +212,8 @@ pub struct ProviderRules {
     pub custom_tools: CustomToolSupport,
     /// What a request for a JSON object needs.
     pub json_objects: JsonObjectRule,
+    /// Whether a model accepts a format of JSON beside tools. Without it, the prompt asks for the format.
+    pub json_beside_tools: fn(model: &str) -> bool,
     /// Whether a request has a maximum number of cache marks.
     pub bounds_cache_marks: bool,
     /// Whether files that one provider of chat or responses keeps are known here.

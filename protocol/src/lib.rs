@@ -54,6 +54,7 @@ mod thoughts;
 mod tool_answers;
 mod tool_calls;
 mod tool_choice;
+mod tool_schema;
 pub mod tree;
 mod turns;
 mod usage_object;

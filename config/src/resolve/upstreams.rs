@@ -112,6 +112,7 @@ impl ConfigResolver<'_> {
             custom_tools: file.custom_tools.unwrap_or(assumed.custom_tools),
             reasoning_content: file.reasoning_content.unwrap_or(assumed.reasoning_content),
             stream_options: file.stream_options.unwrap_or(assumed.stream_options),
+            bucket_urls: file.bucket_urls.unwrap_or(assumed.bucket_urls),
         };
         upstream.envelope = Envelope {
             paths: file.paths,

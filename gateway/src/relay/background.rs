@@ -8,18 +8,15 @@ use std::time::Duration;
 use gatewright_protocol::conversation::Protocol;
 use http::HeaderMap;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::document::{self, Patience};
 use crate::app::App;
 use crate::routing::Provider;
 use crate::upstream::{StoredAction, StoredResponseRequest};
-use crate::usage::{Caller, Charge};
+use crate::usage::{Caller, Charge, FollowedResponse};
 use gatewright_protocol::inspect::StreamInspector;
 
-/// Maximum number of responses polled at once. Beyond that, the usage is estimated.
-const MAX_RESPONSES: usize = 1_000;
 /// Maximum length of a response's id, in bytes: it becomes part of a path.
 const MAX_ID_BYTES: usize = 256;
 /// Maximum time to follow a response. After that, the usage is estimated.
@@ -30,8 +27,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// How often a pause checks whether the gateway is stopping.
 const TICK: Duration = Duration::from_secs(1);
-
-static PLACES: Semaphore = Semaphore::const_new(MAX_RESPONSES);
 
 /// The part of a response that tells its state.
 #[derive(Deserialize)]
@@ -66,15 +61,17 @@ pub(super) struct BackgroundResponse {
 impl BackgroundResponse {
     /// Keeps the charge open until the usage is known or can only be estimated.
     pub(super) fn follow(self, app: &Arc<App>, mut charge: Charge) {
-        let Ok(place) = PLACES.try_acquire() else { return };
+        let Some(followed) = app.access.followed.follow(&self.id) else { return };
         let worker = Arc::clone(app);
         app.task_runner.spawn(async move {
-            let _place = place;
-            self.wait(&worker, &mut charge).await;
+            self.wait(&worker, &mut charge, &followed).await;
+            // Before anybody who waits may delete it.
+            drop(charge);
+            drop(followed);
         });
     }
 
-    async fn wait(&self, app: &App, charge: &mut Charge) {
+    async fn wait(&self, app: &App, charge: &mut Charge, followed: &FollowedResponse) {
         let (started, mut pause) = (Instant::now(), FIRST_PAUSE);
         while started.elapsed() < MAX_TIME {
             let until = Instant::now() + pause;
@@ -82,12 +79,17 @@ impl BackgroundResponse {
                 if app.draining.load(Ordering::Relaxed) {
                     return;
                 }
-                tokio::time::sleep(TICK.min(until - Instant::now())).await;
+                let tick = tokio::time::sleep(TICK.min(until - Instant::now()));
+                tokio::select! {
+                    () = tick => {}
+                    () = followed.wanted() => break,
+                }
             }
             pause = pause.mul_f64(1.5).min(MAX_PAUSE);
             if self.has_ended(app, charge).await {
                 return;
             }
+            followed.polled();
         }
     }
 

@@ -98,7 +98,7 @@ impl AttemptFailure {
         let retry_after = retry_after(headers, body, SystemTime::now());
         let tokens_left = if class == FailureClass::RateLimit { tokens_left(headers) } else { None };
         let cause = shown(failure, redactor).into();
-        Self { class, cause, status, retry_after, tokens_left, upstream: None }
+        Self { class, cause, status, retry_after, tokens_left, usage: None, upstream: None }
     }
 
     /// From an error within a stream.

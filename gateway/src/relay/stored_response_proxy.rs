@@ -42,6 +42,9 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
     let known = stored_responses::found(&app.storage, &call)?;
     let Some(holder) = known.holder else { return own(app, call, action).await };
     let has_copy = known.documents.is_some();
+    if action == StoredAction::Delete {
+        app.access.followed.poll_now(call.path("response_id")).await;
+    }
     let request = ask(app, &call, action, &holder, has_copy);
     let answered = tokio::select! {
         biased;

@@ -565,6 +565,26 @@ async fn usage_of_a_background_stream_that_breaks_off_is_counted_once_completed(
 }
 
 #[tokio::test]
+async fn usage_of_a_background_response_is_read_before_it_is_deleted() {
+    let done = response("resp_1", "apples");
+    let mut queued = done.clone();
+    (queued["status"], queued["output"], queued["usage"]) = (json!("queued"), json!([]), Value::Null);
+    let deleted = json!({ "id": "resp_1", "object": "response", "deleted": true });
+    let steps = [json_answer(200, &queued), json_answer(200, &done), json_answer(200, &deleted)];
+    let provider = Scripted::start(steps).await;
+    let server = at(&[("one", Kind::Responses, &provider)]).await;
+    let mut request = question("Say apples");
+    request["background"] = json!(true);
+    server.ask(PATH, &request).await;
+    assert_eq!(delete(&server, "resp_1").await.0, 200);
+    let lines: Vec<String> = provider.seen()[1..].iter().map(|seen| seen.line.clone()).collect();
+    assert!(lines[0].starts_with("GET ") && lines[1].starts_with("DELETE "), "{lines:?}");
+    let row = usage_of(&server, |row| row["requests"] == 1).await;
+    let counted = ["input_tokens", "output_tokens", "estimated"].map(|name| row[name].clone());
+    assert_eq!(counted, [json!(3), json!(2), json!(0)], "{row}");
+}
+
+#[tokio::test]
 async fn usage_of_a_deleted_background_response_is_estimated() {
     let mut queued = response("resp_1", "");
     (queued["status"], queued["output"], queued["usage"]) = (json!("queued"), json!([]), Value::Null);

@@ -334,7 +334,7 @@ async fn adaptive_model_gets_an_effort_instead_of_a_budget() {
     let response = send(server.post(CHAT, &body)).await;
     assert!(response.headers().get("x-gatewright-dropped").is_none(), "nothing is dropped");
     let sent = scripted.seen().swap_remove(0).json();
-    assert_eq!(sent["thinking"], json!({"type": "adaptive"}), "{sent}");
+    assert_eq!(sent["thinking"], json!({"type": "adaptive", "display": "summarized"}), "{sent}");
     assert_eq!(sent["output_config"], json!({"effort": "medium"}), "{sent}");
 }
 

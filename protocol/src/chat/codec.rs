@@ -47,6 +47,7 @@ const RULES: ProviderRules = ProviderRules {
     tool_names: ToolNameRule { max: 64, further: b"", begins_with_letter: false },
     custom_tools: CustomToolSupport::ByUpstream,
     json_objects: JsonObjectRule::Word,
+    json_beside_tools: |_| true,
     bounds_cache_marks: false,
     shares_files: true,
     stop_sequences: true,

@@ -7,6 +7,7 @@ use crate::conversation::{Input, Located, Protocol, Tool, ToolCall, ToolChoice, 
 use crate::members::{Members, RemainingFields, RequestWriter, object};
 use crate::proof;
 use crate::tool_choice::{strictness, with_properties};
+use crate::tool_schema::without_top_unions;
 
 /// Reads a tool. A tool that isn't fully understood becomes `Other`.
 pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> Tool {
@@ -94,7 +95,13 @@ pub(super) fn write_tool(tool: &Tool, writer: &mut RequestWriter<'_>) -> Option<
             let mut function = object([("name", name.as_str().into())]);
             insert(&mut function, "description", description.as_deref());
             let parameters = match parameters {
-                Some(parameters) if !writer.is_same() => Some(with_properties(parameters.clone())),
+                Some(parameters) if !writer.is_same() => {
+                    let mut parameters = parameters.clone();
+                    if without_top_unions(&mut parameters) {
+                        writer.lose(tool.at.clone());
+                    }
+                    Some(with_properties(parameters))
+                }
                 parameters => parameters.clone(),
             };
             insert(&mut function, "parameters", parameters);

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use super::features::ModelFeatures;
 use super::media::{self, DocumentNames};
 use crate::calls::{FAILED, NO_RESULT, NOTHING, arguments};
-use crate::conversation::{Input, Located, Media, Part, PartKind, Thought, ToolCall, ToolResult};
+use crate::conversation::{
+    Input, Located, Media, MediaSource, Part, PartKind, Thought, ToolCall, ToolResult,
+};
 use crate::members::RequestWriter;
 use crate::{cache_marks, media as any_media, proof};
 
@@ -20,12 +22,14 @@ pub(super) enum Author {
 pub(super) struct BlockWriter<'w, 'c> {
     pub(super) writer: &'w mut RequestWriter<'c>,
     features: ModelFeatures,
+    /// Whether clients may name objects in buckets.
+    bucket_urls: bool,
     names: DocumentNames,
 }
 
 impl<'w, 'c> BlockWriter<'w, 'c> {
-    pub(super) fn new(writer: &'w mut RequestWriter<'c>, features: ModelFeatures) -> Self {
-        Self { writer, features, names: DocumentNames::default() }
+    pub(super) fn new(writer: &'w mut RequestWriter<'c>, features: ModelFeatures, bucket_urls: bool) -> Self {
+        Self { writer, features, bucket_urls, names: DocumentNames::default() }
     }
 
     /// Appends a part: its block, and a cache point if the client marks it.
@@ -38,7 +42,7 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
                 return self.writer.lose_cache(part.cache.as_ref());
             }
             PartKind::Text(text) | PartKind::Refusal(text) => Some(self::text(text)),
-            PartKind::Audio(audio) if author == Author::User => media::audio(audio),
+            PartKind::Audio(audio) if author == Author::User && self.may_name(audio) => media::audio(audio),
             PartKind::Image(_) | PartKind::File(_) if author == Author::User => self.medium(&portable.kind),
             PartKind::Call(call) => Some(tool_use(call)),
             PartKind::Result(result) => Some(self.tool_result(result)),
@@ -56,9 +60,15 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
         }
     }
 
+    /// Whether a client may name where a medium is: the server reads buckets with the operator's rights.
+    fn may_name(&self, media: &Media) -> bool {
+        self.bucket_urls || !matches!(media.source, MediaSource::Url(_))
+    }
+
     /// An image, a document or a video.
     fn medium(&mut self, kind: &PartKind) -> Option<Value> {
         match kind {
+            PartKind::Image(media) | PartKind::File(media) if !self.may_name(media) => None,
             PartKind::Image(image) => {
                 let block = media::image(image)?;
                 if let Some(detail) = image.detail.as_ref().filter(|detail| detail.value != "auto") {

@@ -15,7 +15,9 @@ pub(crate) fn request_out(conversation: &Conversation, defaults: Defaults) -> En
     let mut writer = RequestWriter::new(conversation, Protocol::Converse);
     let features = ModelFeatures::of_model(&conversation.model);
     let mut body = Map::new();
-    let Arranged { system, messages } = arranged(conversation, &mut BlockWriter::new(&mut writer, features));
+    let bucket_urls = defaults.capabilities.bucket_urls;
+    let mut blocks = BlockWriter::new(&mut writer, features, bucket_urls);
+    let Arranged { system, messages } = arranged(conversation, &mut blocks);
     body.insert("messages".to_owned(), messages.into());
     if !system.is_empty() {
         body.insert("system".to_owned(), system.into());

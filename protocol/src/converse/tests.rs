@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::capabilities::Thinking;
+use crate::capabilities::{Capabilities, Thinking};
 use crate::conversation::{Conversation, Delta, FailureKind, Protocol};
 use crate::{Defaults, EncodedRequest, ResponseContext};
 
@@ -15,7 +15,8 @@ fn written(source: Protocol, request: Value, model: &str) -> EncodedRequest {
     let conversation = source.request_in(request, model, false).expect("a request");
     let conversation = Conversation { model: model.to_owned(), ..conversation };
     let defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget, ..Defaults::default() };
-    Protocol::Converse.request_out(&conversation, defaults)
+    let capabilities = Capabilities { bucket_urls: true, ..Capabilities::MOST };
+    Protocol::Converse.request_out(&conversation, defaults.of_upstream(capabilities))
 }
 
 /// Where the client wrote what is dropped.
@@ -69,6 +70,20 @@ fn conversation_with_tools_is_written_as_blocks() {
         })
     );
     assert_eq!(dropped(&outgoing), [""; 0]);
+}
+
+#[test]
+fn objects_in_buckets_are_read_only_if_the_operator_allows_it() {
+    let image = json!({ "type": "image", "source": { "type": "url", "url": "s3://bucket/a.png" } });
+    let request = question(json!([{ "type": "text", "text": "x" }, image]));
+    let conversation = Protocol::Messages.request_in(request, MODEL, false).expect("a request");
+    for (bucket_urls, expected) in [(false, 1), (true, 2)] {
+        let capabilities = Capabilities { bucket_urls, ..Capabilities::MOST };
+        let defaults = Defaults::default().of_upstream(capabilities);
+        let outgoing = Protocol::Converse.request_out(&conversation, defaults);
+        let content = outgoing.body["messages"][0]["content"].as_array().map(Vec::len);
+        assert_eq!((content, outgoing.dropped.len()), (Some(expected), 2 - expected), "{bucket_urls}");
+    }
 }
 
 #[test]

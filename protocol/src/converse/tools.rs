@@ -10,6 +10,7 @@ use crate::conversation::{Conversation, Located, PartKind, Tool, ToolChoice, Too
 use crate::members::{RequestWriter, object};
 use crate::messages::enforced;
 use crate::tool_choice::possible;
+use crate::tool_schema::without_top_unions;
 
 /// Description of a tool that the conversation calls but the request doesn't declare.
 const NO_LONGER_THERE: &str = "This tool is no longer available.";
@@ -99,6 +100,9 @@ fn write_tool(tool: &Tool, features: ModelFeatures, writer: &mut RequestWriter<'
         spec.insert("description".to_owned(), description.into());
     }
     let mut schema = parameters.clone().unwrap_or_else(|| json!({ "properties": {} }));
+    if without_top_unions(&mut schema) {
+        writer.lose(tool.at.clone());
+    }
     if let Value::Object(schema) = &mut schema {
         // Servers insist on the obvious.
         schema.entry("type").or_insert_with(|| "object".into());

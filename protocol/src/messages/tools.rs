@@ -6,6 +6,7 @@ use super::schema::enforced;
 use crate::conversation::{Conversation, Located, Tool, ToolChoice, ToolKind};
 use crate::members::{Members, RemainingFields, RequestWriter, object};
 use crate::tool_choice::possible;
+use crate::tool_schema::without_top_unions;
 
 /// Field of a choice: at most one call.
 const ONE_CALL: &str = "disable_parallel_tool_use";
@@ -160,6 +161,9 @@ fn write_tool(tool: &Tool, writer: &mut RequestWriter<'_>) -> Value {
         members.insert("description".to_owned(), description.as_str().into());
     }
     let mut schema = parameters.clone().unwrap_or_else(|| json!({ "properties": {} }));
+    if !writer.is_same() && without_top_unions(&mut schema) {
+        writer.lose(tool.at.clone());
+    }
     if !writer.is_same()
         && let Value::Object(schema) = &mut schema
     {

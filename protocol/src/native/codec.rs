@@ -54,6 +54,7 @@ const RULES: ProviderRules = ProviderRules {
     tool_names: ToolNameRule { max: 64, further: b".:", begins_with_letter: true },
     custom_tools: CustomToolSupport::Never,
     json_objects: JsonObjectRule::Format,
+    json_beside_tools,
     bounds_cache_marks: false,
     shares_files: false,
     stop_sequences: true,
@@ -229,4 +230,10 @@ impl ClientCodec for NativeCodec {
     fn read_stream(&self, events: &[TranscriptEvent], transcript: &mut Transcript) {
         grammar::read(events, transcript);
     }
+}
+
+/// "Function calling with a response mime type: 'application/json' is unsupported", say models before the third generation. Sources:
+/// github.com/symfony/ai/issues/1777; github.com/google/adk-python/issues/5735.
+fn json_beside_tools(model: &str) -> bool {
+    !["gemini-1", "gemini-2"].iter().any(|older| model.contains(older))
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::exact::Exact;
 use super::parts::{Parts, SIGNATURE};
+use crate::answer_format::is_beside_tools;
 use crate::calls::NOTHING;
 use crate::chat::FUNCTIONS;
 use crate::conversation::{
@@ -387,6 +388,12 @@ fn format(conversation: &Conversation, writer: &mut RequestWriter<'_>, config: &
     let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
     match value {
         Format::Text => set("responseMimeType", json!("text/plain")),
+        // The prompt asks for it.
+        Format::JsonObject | Format::JsonSchema { .. }
+            if !writer.is_same() && is_beside_tools(conversation, Protocol::Native) =>
+        {
+            writer.lose(at.clone());
+        }
         Format::JsonObject => set("responseMimeType", json!("application/json")),
         // Its fields go back unchanged.
         Format::OneOf(_) if writer.is_same() => {}

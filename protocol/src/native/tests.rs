@@ -125,3 +125,31 @@ fn budget_of_another_protocol_is_bounded() {
     assert_eq!(written.body["generationConfig"]["thinkingConfig"]["thinkingBudget"], 24_576);
     assert_eq!(written.dropped.len(), 1);
 }
+
+#[test]
+fn json_beside_tools_is_asked_for_in_the_prompt_of_models_that_reject_the_format() {
+    for (model, accepts) in [("gemini-2.5-flash", false), ("gemini-3-pro-preview", true)] {
+        for (format, word) in [
+            (json!({ "type": "json_object" }), "one JSON object"),
+            (
+                json!({ "type": "json_schema", "json_schema": { "name": "s", "schema": { "type": "object" } } }),
+                "JSON Schema",
+            ),
+        ] {
+            let request = json!({ "model": model, "messages": [{ "role": "user", "content": "x" }],
+                "tools": [{ "type": "function", "function": { "name": "f" } }], "response_format": format });
+            let conversation = Protocol::Chat.request_in(request.clone(), model, false).expect("a request");
+            let written = Protocol::Native.request_out(&conversation, Defaults::default());
+            let is_format = !written.body["generationConfig"]["responseMimeType"].is_null();
+            let prompt = written.body["systemInstruction"].to_string();
+            assert_eq!((is_format, prompt.contains(word)), (accepts, !accepts), "{model}: {}", written.body);
+            assert_eq!(written.dropped.len(), usize::from(!accepts), "{model}");
+            // Without calls, the format itself is accepted.
+            let mut without = request;
+            without["tool_choice"] = json!("none");
+            let conversation = Protocol::Chat.request_in(without, model, false).expect("a request");
+            let written = Protocol::Native.request_out(&conversation, Defaults::default());
+            assert_eq!(written.body["generationConfig"]["responseMimeType"], "application/json");
+        }
+    }
+}

@@ -40,6 +40,7 @@ const RULES: ProviderRules = ProviderRules {
     tool_names: ToolNameRule { max: 128, further: b"", begins_with_letter: false },
     custom_tools: CustomToolSupport::Always,
     json_objects: JsonObjectRule::WordInInput,
+    json_beside_tools: |_| true,
     bounds_cache_marks: false,
     shares_files: true,
     stop_sequences: false,

@@ -8,6 +8,7 @@ use super::request_in::is_custom;
 use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
 use crate::members::{RequestWriter, object};
 use crate::tool_choice::{possible, strictness, with_properties};
+use crate::tool_schema::without_top_unions;
 
 /// Writes the tools and the tool choice.
 pub(super) fn write(
@@ -57,11 +58,14 @@ fn tool_out(tool: &Tool, writer: &mut RequestWriter<'_>) -> Option<Value> {
     match &tool.kind {
         ToolKind::Function { parameters, strict, .. } => {
             if let Some(parameters) = parameters {
-                let is_same = writer.is_same();
-                set(
-                    "parameters",
-                    if is_same { parameters.clone() } else { with_properties(parameters.clone()) },
-                );
+                let mut parameters = parameters.clone();
+                if !writer.is_same() {
+                    if without_top_unions(&mut parameters) {
+                        writer.lose(tool.at.clone());
+                    }
+                    parameters = with_properties(parameters);
+                }
+                set("parameters", parameters);
             } else if !writer.is_same() {
                 set("parameters", json!({ "type": "object", "properties": {} }));
             }

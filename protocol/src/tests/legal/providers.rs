@@ -51,6 +51,7 @@ impl Server {
             custom_tools: flag("custom_tools"),
             reasoning_content: flag("reasoning_content"),
             stream_options: flag("stream_options"),
+            ..Capabilities::MOST
         };
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Self { name, kind: text("kind").expect("a kind").to_owned(), capabilities }
@@ -167,6 +168,7 @@ fn settings_rejected_by_strict_providers_are_sent_to_others() {
         custom_tools: false,
         reasoning_content: false,
         stream_options: false,
+        ..Capabilities::MOST
     };
     let mut found = BTreeSet::new();
     for (source, request) in legal_requests().iter().filter(|(source, _)| *source != Protocol::Chat) {

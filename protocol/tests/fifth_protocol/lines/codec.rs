@@ -30,6 +30,7 @@ const RULES: ProviderRules = ProviderRules {
     tool_names: ToolNameRule { max: 64, further: b"", begins_with_letter: false },
     custom_tools: CustomToolSupport::Never,
     json_objects: JsonObjectRule::Instruction,
+    json_beside_tools: |_| true,
     bounds_cache_marks: false,
     shares_files: false,
     stop_sequences: false,

@@ -1,0 +1,127 @@
+//! Schemas of the arguments of tools, for providers that reject a union at the top of one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+/// The keywords that combine schemas.
+const UNIONS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+
+/// Makes one object of a union of arguments: any member of its branches may be sent, those that all alternatives require are required,
+/// and the description has the union, so that the model can keep to it. Returns whether there was one.
+pub(super) fn without_top_unions(schema: &mut Value) -> bool {
+    let Value::Object(members) = schema else { return false };
+    let unions: Vec<(&str, Value)> =
+        UNIONS.into_iter().filter_map(|name| Some((name, members.remove(name)?))).collect();
+    if unions.is_empty() {
+        return false;
+    }
+    let mut properties = object_in(members, "properties");
+    let mut required = names_in(members.get("required"));
+    for (name, union) in &unions {
+        let branches = union.as_array().into_iter().flatten().filter_map(|branch| resolved(branch, members));
+        let branches: Vec<_> = branches.filter(|branch| branch.get("type") != Some(&json!("null"))).collect();
+        let mut by_branch = branches.iter().map(|branch| names_in(branch.get("required")));
+        required.extend(match *name {
+            "allOf" => by_branch.flatten().collect(),
+            _ => {
+                let first = by_branch.next().unwrap_or_default();
+                by_branch.fold(first, |common, names| &common & &names)
+            }
+        });
+        for (property, schema) in branches.iter().flat_map(|branch| object_in(branch, "properties")) {
+            properties.entry(property).or_insert(schema);
+        }
+    }
+    let unions = unions.iter().map(|(name, union)| format!("{name}: {union}"));
+    let description = members.get("description").and_then(Value::as_str).map(str::to_owned);
+    let description: Vec<String> = description.into_iter().chain(unions).collect();
+    members.insert("description".to_owned(), description.join("\n").into());
+    members.insert("type".to_owned(), "object".into());
+    members.insert("properties".to_owned(), properties.into());
+    if !required.is_empty() {
+        members.insert("required".to_owned(), json!(required));
+    }
+    true
+}
+
+fn object_in(members: &Map<String, Value>, name: &str) -> Map<String, Value> {
+    members.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn names_in(list: Option<&Value>) -> BTreeSet<String> {
+    let names = list.and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A branch, or the definition that it refers to.
+fn resolved<'s>(branch: &'s Value, root: &'s Map<String, Value>) -> Option<&'s Map<String, Value>> {
+    let branch = branch.as_object()?;
+    let Some(reference) = branch.get("$ref").and_then(Value::as_str) else { return Some(branch) };
+    let (group, name) = reference.strip_prefix("#/")?.split_once('/')?;
+    root.get(group)?.get(name)?.as_object()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(mut schema: Value) -> Value {
+        assert!(without_top_unions(&mut schema), "{schema}");
+        schema["description"] = schema["description"].as_str().map(|text| text.lines().count()).into();
+        schema
+    }
+
+    #[test]
+    fn top_union_becomes_one_object_that_describes_it() {
+        let (a, b) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+        let by_name = json!({ "type": "object", "description": "Of a person.", "required": ["c"],
+            "properties": { "a": a, "b": b, "c": {} }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] });
+        assert_eq!(
+            merged(by_name),
+            json!({ "type": "object", "description": 2, "required": ["c"], "properties": { "a": a, "b": b, "c": {} } })
+        );
+        let referred = json!({ "oneOf": [{ "$ref": "#/$defs/A" }, { "type": "null" },
+            { "properties": { "a": {}, "b": b }, "required": ["b", "a"] }],
+            "$defs": { "A": { "properties": { "a": a }, "required": ["a"] } } });
+        assert_eq!(
+            merged(referred),
+            json!({ "type": "object", "description": 1, "required": ["a"], "properties": { "a": a, "b": b },
+                "$defs": { "A": { "properties": { "a": a }, "required": ["a"] } } })
+        );
+        let all = json!({ "allOf": [{ "properties": { "a": a }, "required": ["a"] }, { "properties": { "b": b }, "required": ["b"] }] });
+        assert_eq!(
+            merged(all),
+            json!({ "type": "object", "description": 1, "required": ["a", "b"], "properties": { "a": a, "b": b } })
+        );
+    }
+
+    #[test]
+    fn schema_without_a_top_union_stays_as_it_is() {
+        for schema in [
+            json!({ "type": "object", "properties": { "a": { "anyOf": [{}, {}] } } }),
+            json!({ "$ref": "#/$defs/A" }),
+            json!({}),
+            json!(true),
+        ] {
+            let mut same = schema.clone();
+            assert!(!without_top_unions(&mut same));
+            assert_eq!(same, schema);
+        }
+    }
+
+    #[test]
+    fn odd_unions_are_merged_as_far_as_they_go() {
+        for union in [
+            json!(null),
+            json!("a"),
+            json!([7, null, []]),
+            json!([{ "$ref": "#/a" }, { "$ref": 7 }]),
+            json!([]),
+        ] {
+            let mut schema = json!({ "anyOf": union });
+            assert!(without_top_unions(&mut schema));
+            assert_eq!((&schema["type"], &schema["properties"]), (&json!("object"), &json!({})), "{union}");
+        }
+    }
+}

@@ -252,6 +252,11 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   #finish(): void {
     this.#done = true;
+    this.ignoreSignal();
+  }
+
+  /** Stops listening to the caller's signal: there is nothing left to abort, or another feed listens to it. */
+  protected ignoreSignal(): void {
     if (this.#onAbort !== undefined) this.#origin.signal?.removeEventListener("abort", this.#onAbort);
     this.#onAbort = undefined;
   }

@@ -124,6 +124,7 @@ export class Stream<T> extends Events<T> {
     }
     const reader = new Reader(source, this.#origin);
     this.#reader = reader;
+    this.ignoreSignal();
     return reader;
   }
 
@@ -138,6 +139,7 @@ export class Stream<T> extends Events<T> {
           this.#source.pass();
           return this.#whole<F>(site);
         })
+        .finally(() => this.ignoreSignal())
         .then(resolve, reject);
     });
   }

@@ -1,6 +1,7 @@
 // Streams: every event, in order, and an end that is never silent.
 
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -124,6 +125,26 @@ test("close ends a read that is waiting", async (t) => {
   setTimeout(() => stream.close(), 20);
   assert.deepEqual(await waiting, { done: true, value: undefined });
   await closedByClient(server.socket, 500);
+});
+
+test("a stream that has been read leaves no listener at its signal, and a late abort changes nothing", async (t) => {
+  const server = await serve(t, (_, socket) => {
+    beginEvents(socket);
+    sendEvents(socket, chunk("Hel"), chunk("lo"), chunk(undefined, "stop"), "[DONE]");
+  });
+  const controller = new AbortController();
+  const { signal } = controller;
+  const whole = await open(server, { signal });
+  assert.equal((await whole.finalChatCompletion()).choices[0].message.content, "Hello");
+  const events = await open(server, { signal });
+  await collect(events);
+  const raw = await open(server, { signal });
+  await collect(raw.rawEvents());
+  const texts = await open(server, { signal });
+  assert.equal((await collect(texts.text())).join(""), "Hello");
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+  controller.abort();
+  assert.equal((await texts.finalChatCompletion()).choices[0].message.content, "Hello");
 });
 
 test("a signal ends the stream within 100 ms, with its reason as the cause", async (t) => {

@@ -163,3 +163,29 @@ def test_a_loop_closed_before_its_response_is_freed(
     del event_loop
     gc.collect()
     assert alive() is None
+
+
+async def test_a_loop_that_times_out_closes_its_connection_while_the_exception_lives(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    closed = threading.Event()
+
+    def answer(connection: Connection) -> None:
+        connection.stream_head()
+        connection.send(b'data: {"choices": [{"index": 0, "delta": {"content": "x"}}]}\n\n')
+        if connection.wait_until_closed(10):
+            closed.set()
+
+    async with AsyncClient(serve(answer), "key", max_retries=0) as client:
+        stream = await client.chat.completions.create(model="m", messages=[], stream=True)
+
+        async def read() -> None:
+            async for _ in stream:
+                pass
+
+        try:
+            await asyncio.wait_for(read(), 0.3)
+        except asyncio.TimeoutError:
+            assert await asyncio.to_thread(closed.wait, 5)
+        else:
+            raise AssertionError("it ended")

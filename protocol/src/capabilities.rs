@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 /// What an upstream's server supports, as far as servers of its protocol differ. The default is what most of them
 /// support.
+#[expect(clippy::struct_excessive_bools, reason = "servers differ in each of these")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Where system messages may be, and whether there is a role for developers.

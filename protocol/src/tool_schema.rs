@@ -22,13 +22,12 @@ pub(super) fn without_top_unions(schema: &mut Value) -> bool {
         let branches = union.as_array().into_iter().flatten().filter_map(|branch| resolved(branch, members));
         let branches: Vec<_> = branches.filter(|branch| branch.get("type") != Some(&json!("null"))).collect();
         let mut by_branch = branches.iter().map(|branch| names_in(branch.get("required")));
-        required.extend(match *name {
-            "allOf" => by_branch.flatten().collect(),
-            _ => {
-                let first = by_branch.next().unwrap_or_default();
-                by_branch.fold(first, |common, names| &common & &names)
-            }
-        });
+        if *name == "allOf" {
+            required.extend(by_branch.flatten());
+        } else {
+            let first = by_branch.next().unwrap_or_default();
+            required.extend(by_branch.fold(first, |common, names| &common & &names));
+        }
         for (property, schema) in branches.iter().flat_map(|branch| object_in(branch, "properties")) {
             properties.entry(property).or_insert(schema);
         }

@@ -333,10 +333,13 @@ impl RequestContext {
             };
             attempt_metrics.failed(&failure);
             drop(attempt_metrics);
-            match (failure.class, failure.usage) {
+            match (failure.class, &failure.usage) {
                 // The upstream did the work, so it counts.
-                (_, Some(usage)) => charge.set_usage(usage),
-                (FailureClass::Gateway, None) => {}
+                (_, Some(usage)) => {
+                    charge.set_usage(**usage);
+                    drop(charge);
+                }
+                (FailureClass::Gateway, None) => drop(charge),
                 (_, None) => charge.void(),
             }
             let refuses_options = upstream_request.adds_stream_options && failure.refuses_stream_options();

@@ -40,7 +40,7 @@ pub(crate) struct AttemptFailure {
     /// The number of tokens that are left for smaller requests, if a token rate limit was reached.
     pub(crate) tokens_left: Option<u64>,
     /// What the upstream did and reported before it or the gateway failed.
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<Box<Usage>>,
     /// The upstream's name, as reported to clients.
     upstream: Option<Box<HeaderValue>>,
 }
@@ -202,7 +202,7 @@ impl AttemptFailure {
 
     /// The failure of an answer that reports this usage: the upstream bills it.
     pub(crate) fn billed(self, usage: Option<Usage>) -> Self {
-        Self { usage, ..self }
+        Self { usage: usage.map(Box::new), ..self }
     }
 
     /// Adds the name of the upstream.

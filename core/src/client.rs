@@ -6,6 +6,7 @@ mod generated;
 mod pages;
 mod typed;
 
+#[cfg(feature = "schemars")]
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -91,6 +92,7 @@ impl Client {
 
     /// This client for a round of a loop, counted from 0. A caller's idempotency key is that of the first request; the bodies of the
     /// others differ.
+    #[cfg(feature = "schemars")]
     pub(crate) fn for_round(&self, round: usize) -> Cow<'_, Self> {
         match &self.options.idempotency_key {
             Some(key) if round > 0 => {

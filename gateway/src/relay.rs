@@ -454,12 +454,9 @@ impl RequestContext {
                 if !self.call.presence.has_ended() {
                     attempt_metrics.answered();
                 }
-                let background = self.is_in_background().then(|| {
-                    // Its first event names it.
-                    (Arc::clone(&self.app), self.background(String::new(), &attempt))
-                });
+                let follow = self.is_in_background().then(|| self.follow(&attempt));
                 let account = stream::StreamAccount::new(attempt, charge, input, attempt_metrics);
-                stream.respond(account.following(background))
+                stream.respond(account.following(follow))
             }
             SuccessfulAnswer::Sound(sound) => {
                 attempt_metrics.answered();
@@ -484,6 +481,15 @@ impl RequestContext {
     /// Whether the client wants a response that the upstream generates in the background.
     fn is_in_background(&self) -> bool {
         self.meta.background && self.protocol.binding().stores_responses
+    }
+
+    /// Follows a response whose stream ends before it does.
+    fn follow(&self, attempt: &UpstreamAttempt) -> stream::Follow {
+        let (app, response) = (Arc::clone(&self.app), self.background(String::new(), attempt));
+        Box::new(move |started, charge| match background::id_under_way(started.as_bytes()) {
+            Some(id) => BackgroundResponse { id, ..response }.follow(&app, charge),
+            None => drop(charge),
+        })
     }
 
     /// A response that the upstream generates in the background.

@@ -14,7 +14,7 @@ use gatewright::redact::Redactor;
 use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
 
-pub(crate) use self::account::StreamAccount;
+pub(crate) use self::account::{Follow, StreamAccount};
 use super::MAX_SPARE;
 use super::event_reader::{EventReader, StreamFormat};
 use super::failure::{AttemptFailure, FailureClass};

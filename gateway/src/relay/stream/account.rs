@@ -1,15 +1,12 @@
 //! Accounting for a stream: the charge to its key, and the outcome for its upstream's breaker.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use gatewright_protocol::conversation::Usage;
 use gatewright_protocol::inspect::StreamProgress;
 
 use super::super::attempt_metrics::AttemptMetrics;
-use super::super::background::{BackgroundResponse, id_under_way};
 use super::Stream;
-use crate::app::App;
 use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 
@@ -21,9 +18,12 @@ pub(crate) struct StreamAccount {
     /// Estimated number of tokens of the request.
     pub(crate) input: u64,
     attempt_metrics: AttemptMetrics,
-    /// A response that the upstream finishes even if nobody reads the stream. Its id is not known yet.
-    background: Option<(Arc<App>, BackgroundResponse)>,
+    /// For a response that the upstream finishes even if nobody reads the stream.
+    follow: Option<Follow>,
 }
+
+/// Takes over the charge for a response. Gets its document at the start of the stream, which has its id.
+pub(crate) type Follow = Box<dyn FnOnce(&str, Charge) + Send>;
 
 impl StreamAccount {
     pub(crate) fn new(
@@ -32,12 +32,12 @@ impl StreamAccount {
         input: u64,
         attempt_metrics: AttemptMetrics,
     ) -> Self {
-        Self { attempt, charge: Some(charge), input, attempt_metrics, background: None }
+        Self { attempt, charge: Some(charge), input, attempt_metrics, follow: None }
     }
 
     /// For a response that the upstream generates in the background.
-    pub(crate) fn following(self, background: Option<(Arc<App>, BackgroundResponse)>) -> Self {
-        Self { background, ..self }
+    pub(crate) fn following(self, follow: Option<Follow>) -> Self {
+        Self { follow, ..self }
     }
 }
 
@@ -60,10 +60,10 @@ impl Stream {
         if complete {
             charge.complete();
         } else if self.events.progress() == StreamProgress::Underway
-            && let Some((app, response)) = account.background.take()
-            && let Some(id) = self.events.started().and_then(|started| id_under_way(started.get().as_bytes()))
+            && let Some(started) = self.events.started()
+            && let Some(follow) = account.follow.take()
         {
-            BackgroundResponse { id, ..response }.follow(&app, charge);
+            follow(started.get(), charge);
         } else if self.ends_in_error {
             charge.fail();
         }

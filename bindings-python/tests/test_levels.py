@@ -97,6 +97,21 @@ def test_the_final_document_is_available_after_reading_the_stream(serve: Serve, 
     assert stream.get_final_completion().choices[0].message.content == "one two"
 
 
+async def test_closing_within_a_loop_over_text_discards_what_was_read(serve: Serve) -> None:
+    parts = chunk("one") + chunk("two") + chunk("three")
+    url = serve(lambda connection: hang_after(connection, parts))
+    stream, seen = open_stream(url), []
+    for piece in stream.text():
+        seen.append(piece)
+        stream.close()
+    async with AsyncClient(url, "key", max_retries=0) as client:
+        opened = await client.chat.completions.create(model="m", messages=[], stream=True)
+        async for piece in opened.text():
+            seen.append(piece)
+            await opened.close()
+    assert seen == ["one", "one"]
+
+
 def test_an_abandoned_stream_has_no_final_document(serve: Serve) -> None:
     stream = open_stream(serve(lambda connection: hang_after(connection, chunk("one"))))
     for _ in stream:

@@ -46,6 +46,8 @@ class _Reading(Generic[_Event]):
         # What is next stands last. One operation puts events in and one takes one out, so that threads may
         # share a stream and each event is given once.
         self._ready: list[_Event] = []
+        # The same for a read at another level than the events.
+        self._pieces: list[Any] = []
         self._final: Any = None
         self._level: str | None = None
         self._end: str | None = None
@@ -86,6 +88,7 @@ class _Reading(Generic[_Event]):
         if self._end is None:
             self._end = reason
         self._ready.clear()
+        self._pieces.clear()
         self._engine.close()
 
     def _may_have_failed(self) -> bool:
@@ -219,7 +222,7 @@ class _Level(_Loop[Any]):
     def __init__(self, stream: Stream[Any], level: str) -> None:
         super().__init__(stream)
         self._level = level
-        self._ready = []
+        self._ready = stream._pieces
 
 
 class AsyncStream(_Reading[_Event]):
@@ -354,4 +357,4 @@ class _AsyncLevel(_AsyncLoop[Any]):
     def __init__(self, stream: AsyncStream[Any], level: str) -> None:
         super().__init__(stream)
         self._level = level
-        self._ready = []
+        self._ready = stream._pieces

@@ -1,7 +1,10 @@
 //! Rejects requests for a model that the key may not use.
 
+use std::borrow::Cow;
+
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
+use gatewright_protocol::lazy_json::{items, members, string};
 use serde::Deserialize;
 
 use crate::access::model_refused;
@@ -10,9 +13,12 @@ use crate::routing::Routes;
 use crate::usage::Caller;
 use crate::wire::ApiError;
 
-/// Checks the model in the path or in the body: the scope must include it, or the model that it is an alias of. Does
-/// nothing for keys that may use every model. A body that names no model, or is not JSON, is rejected by the operation
-/// itself.
+/// Maximum number of tools that are looked at; no provider accepts as many.
+const MAX_TOOLS: usize = 10_000;
+
+/// Checks the model in the path or in the body: the scope must include it, or the model that it is an alias of. So must it the models
+/// that tools name, such as those that draw, which providers call. Does nothing for keys that may use every model. A body that names no
+/// model, or is not JSON, is rejected by the operation itself.
 pub(super) fn check(
     routes: &Routes,
     caller: &Caller,
@@ -43,8 +49,46 @@ pub(super) fn check(
     } else {
         None
     };
-    let Some(model) = in_path.or(in_body.as_deref()) else { return Ok(()) };
-    let (name, scopes) = (models::id_of(operation, model), caller.scopes());
-    let is_alias_allowed = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
-    if scopes.allow_model(name) || is_alias_allowed() { Ok(()) } else { Err(model_refused(model)) }
+    let scopes = caller.scopes();
+    let is_allowed = |name: &str| {
+        let is_alias_allowed = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
+        scopes.allow_model(name) || is_alias_allowed()
+    };
+    if let Some(model) = in_path.or(in_body.as_deref())
+        && !is_allowed(models::id_of(operation, model))
+    {
+        return Err(model_refused(model));
+    }
+    match models_of_tools(body)?.into_iter().find(|model| !is_allowed(model)) {
+        Some(model) => Err(model_refused(&model)),
+        None => Ok(()),
+    }
+}
+
+/// The models that tools of a request name. Errors: there are too many tools to look at.
+fn models_of_tools(body: &[u8]) -> Result<Vec<String>, ApiError> {
+    let (mut models, mut has_too_many) = (Vec::new(), false);
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    // Of members that are sent twice, both count. What is not a list of tools is rejected by the operation itself.
+    _ = members(text, |name, tools| {
+        if name != "tools" || !tools.get().starts_with('[') {
+            return;
+        }
+        let Ok(tools) = items(tools.get(), MAX_TOOLS) else {
+            has_too_many = true;
+            return;
+        };
+        for tool in tools {
+            _ = members(tool.get(), |name, value| {
+                if name == "model" {
+                    models.extend(string(value).map(Cow::into_owned));
+                }
+            });
+        }
+    });
+    if has_too_many {
+        let message = format!("tools has more than {MAX_TOOLS} items");
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("tools"));
+    }
+    Ok(models)
 }

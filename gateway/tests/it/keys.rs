@@ -168,6 +168,16 @@ async fn key_is_limited_to_its_operations_and_models() {
     let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
     let request = request.header("content-type", "application/json").body(twice);
     assert_eq!(read(request).await.0, 400);
+    // Providers call the models that tools name.
+    let with_tool = |model: &str| {
+        let tools = json!([{ "type": "function", "function": { "name": "f" } }, { "type": "image_generation", "model": model }]);
+        let body =
+            json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "a" }], "tools": tools });
+        server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret).json(&body)
+    };
+    let (status, refused) = read(with_tool("image_model_1")).await;
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("permission_denied")), "{refused}");
+    assert_ne!(read(with_tool("video_model_1")).await.0, 403);
 
     let native = |model: &str| {
         let path = format!("/v1beta/models/{model}:generateContent");

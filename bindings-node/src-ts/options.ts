@@ -157,7 +157,7 @@ function crossing(options: object, table: Readonly<Record<string, Crossing>>): o
 
 const FORMS: Readonly<Record<Exclude<Crossing, "stays">, (value: unknown) => unknown>> = {
   plain: (value) => value,
-  pairs: (value) => flat(value as Readonly<Record<string, unknown>>),
+  pairs: (value) => flat(value as object),
   members: (value) => JSON.stringify(value),
   address: (value) => {
     if (value === false) return "";
@@ -166,10 +166,11 @@ const FORMS: Readonly<Record<Exclude<Crossing, "stays">, (value: unknown) => unk
   },
 };
 
-/** Name, value, name, value. */
-function flat(pairs: Readonly<Record<string, unknown>>): string[] {
+/** Name, value, name, value. Of an object, or of what iterates over pairs: `Headers`, `URLSearchParams`, a `Map`. */
+function flat(pairs: object): string[] {
   const list: string[] = [];
-  for (const [name, value] of Object.entries(pairs)) addPair(list, name, value);
+  const entries = Symbol.iterator in pairs ? (pairs as Iterable<[string, unknown]>) : Object.entries(pairs);
+  for (const [name, value] of entries) addPair(list, name, value);
   return list;
 }
 

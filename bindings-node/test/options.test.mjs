@@ -30,6 +30,21 @@ function clientOf(server, options = {}) {
 
 const echoing = (t) => serve(t, (_, socket) => answerWith(socket, 200, MODELS));
 
+test("headers and query may be what iterates over pairs", async (t) => {
+  const server = await echoing(t);
+  const client = clientOf(server, { defaultHeaders: new Headers({ "x-team": "blue" }) });
+  await client.models.list({
+    extraHeaders: new Map([["x-trace", "t1"]]),
+    extraQuery: new URLSearchParams([
+      ["tag", "a"],
+      ["tag", "b"],
+    ]),
+  });
+  const [{ headers, url }] = server.requests;
+  assert.deepEqual([headers["x-team"], headers["x-trace"]], ["blue", "t1"]);
+  assert.equal(new URL(url, "http://x").search, "?tag=a&tag=b");
+});
+
 test("default headers and query are sent with every call, unless the call overrides them", async (t) => {
   const server = await echoing(t);
   const client = clientOf(server, {

@@ -266,8 +266,8 @@ test("streams pass through middleware, up to their head", async (t) => {
 });
 
 test("a header with characters beyond bytes is no TypeError, with middleware or without", async (t) => {
-  const server = await serve(t, ({ url }, socket) => {
-    const [status, body] = url.includes("models") ? [200, '{"object":"list","data":[]}'] : [401, "{}"];
+  const server = await serve(t, ({ target }, socket) => {
+    const [status, body] = target.includes("models") ? [200, '{"object":"list","data":[]}'] : [401, "{}"];
     const head = [
       `HTTP/1.1 ${status} Status`,
       'www-authenticate: Basic realm="f\xfcr"',

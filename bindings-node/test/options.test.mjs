@@ -40,9 +40,9 @@ test("headers and query may be what iterates over pairs", async (t) => {
       ["tag", "b"],
     ]),
   });
-  const [{ headers, url }] = server.requests;
+  const [{ headers, target }] = server.requests;
   assert.deepEqual([headers["x-team"], headers["x-trace"]], ["blue", "t1"]);
-  assert.equal(new URL(url, "http://x").search, "?tag=a&tag=b");
+  assert.equal(new URL(target, "http://x").search, "?tag=a&tag=b");
 });
 
 test("default headers and query are sent with every call, unless the call overrides them", async (t) => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use gatewright_protocol::conversation::Protocol;
 use http::HeaderMap;
 use serde::Deserialize;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::document::{self, Patience};
@@ -61,6 +62,10 @@ pub(super) struct BackgroundResponse {
 impl BackgroundResponse {
     /// Keeps the charge open until the usage is known or can only be estimated.
     pub(super) fn follow(self, app: &Arc<App>, mut charge: Charge) {
+        // A stream may also be dropped because the runtime ends.
+        if Handle::try_current().is_err() {
+            return;
+        }
         let Some(followed) = app.access.followed.follow(&self.id) else { return };
         let worker = Arc::clone(app);
         app.task_runner.spawn(async move {

@@ -211,8 +211,8 @@ async fn unstored_and_incomplete_responses_are_not_kept() {
     }
 }
 
-#[tokio::test]
-async fn background_response_survives_a_stream_disconnect() {
+/// A gateway that was asked for a response in the background, whose stream ended before the response. Its provider then has the whole.
+async fn after_a_cut_background_stream() -> (Server, Scripted) {
     let made = response("resp_1", "apples");
     let whole = events(&made);
     let early = &whole[..whole.find("event: response.completed").expect("the last event")];
@@ -221,6 +221,12 @@ async fn background_response_survives_a_stream_disconnect() {
     let mut body = question("Say apples");
     (body["stream"], body["background"]) = (json!(true), json!(true));
     send(server.post(PATH, &body)).await.text().await.expect("an answer");
+    (server, provider)
+}
+
+#[tokio::test]
+async fn background_response_survives_a_stream_disconnect() {
+    let (server, _provider) = after_a_cut_background_stream().await;
     assert_eq!(read(server.get(&path("resp_1"))).await.1["status"], "completed");
 }
 
@@ -551,14 +557,7 @@ async fn background_usage_is_counted_once_completed() {
 
 #[tokio::test]
 async fn usage_of_a_background_stream_that_breaks_off_is_counted_once_completed() {
-    let made = response("resp_1", "apples");
-    let whole = events(&made);
-    let early = &whole[..whole.find("event: response.completed").expect("the last event")];
-    let provider = Scripted::start([stream(early), json_answer(200, &made)]).await;
-    let server = at(&[("one", Kind::Responses, &provider)]).await;
-    let mut body = question("Say apples");
-    (body["stream"], body["background"]) = (json!(true), json!(true));
-    send(server.post(PATH, &body)).await.text().await.expect("an answer");
+    let (server, _provider) = after_a_cut_background_stream().await;
     let row = usage_of(&server, |row| row["requests"] == 1).await;
     let counted = ["input_tokens", "output_tokens", "estimated"].map(|name| row[name].clone());
     assert_eq!(counted, [json!(3), json!(2), json!(0)], "{row}");

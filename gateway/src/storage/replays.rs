@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
-use gatewright::operations::{ErrorStyle, Operation};
+use gatewright::operations::Operation;
 use gatewright_store::{
     AnswerQuota, DurableStore, KeyedRequest, Lease, MemoryReplays, ReplaySlot, Sealer, Spool, StoreError,
     StoreHealth,
@@ -109,10 +109,8 @@ enum StoredAnswer {
     Stored,
     /// Another gateway has taken the key since the lease expired, and its answer is stored.
     Superseded(Vec<u8>),
-    /// Another gateway has taken the key since the lease expired, and is working.
-    TakenOver,
-    /// The key was used for another request.
-    Other,
+    /// Another request has taken the key since the lease expired, and has not answered.
+    Taken,
 }
 
 /// Where an answer is known.
@@ -126,7 +124,6 @@ enum AnswerSource {
 pub(crate) struct RunningRequest {
     replays: Arc<Replays>,
     keyed: KeyedRequest,
-    error_style: ErrorStyle,
     /// Number of its lease in the store, whether or not the store has confirmed it.
     number: i64,
     /// Its lease in this process. None once it is answered.
@@ -198,7 +195,7 @@ impl Replays {
         request: IdempotentRequest<'_>,
     ) -> Result<ReplayDecision, ApiError> {
         let Some(key) = key(headers)? else { return Ok(ReplayDecision::Unkeyed) };
-        let (keyed, error_style) = (self.keyed(key, request), request.operation.error_style);
+        let keyed = self.keyed(key, request);
         let options = self.storage_options(request.body);
         // This process's knowledge takes precedence: the store can't know better.
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
@@ -206,8 +203,7 @@ impl Replays {
                 // Released in any case: no lease of this process outlives its request.
                 let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), options.is_stored());
                 let (keyed, number) = (keyed.clone(), rand::random());
-                let mut first =
-                    RunningRequest { replays, keyed, error_style, number, own, lease: None, may_be_stored };
+                let mut first = RunningRequest { replays, keyed, number, own, lease: None, may_be_stored };
                 // Streams are not stored, so they need no store operation.
                 let slot = match options.stream {
                     Some(true) => None,
@@ -306,8 +302,7 @@ impl Replays {
                 StoredAnswer::Stored
             }
             ReplaySlot::Answered(other) => StoredAnswer::Superseded(other),
-            ReplaySlot::First(_) | ReplaySlot::UnderWay => StoredAnswer::TakenOver,
-            ReplaySlot::Other => StoredAnswer::Other,
+            ReplaySlot::First(_) | ReplaySlot::UnderWay | ReplaySlot::Other => StoredAnswer::Taken,
         })
     }
 
@@ -360,9 +355,8 @@ async fn forget_expired(replays: Weak<Replays>) {
 }
 
 impl RunningRequest {
-    /// Stores the response if it is final, and returns it. If another gateway has taken the key because this one stalled for longer than
-    /// its lease, returns the other's answer, or 409 until there is one: a key has one answer. `room`: for it and the other answers of
-    /// its operation.
+    /// Stores the response if it is final, and returns it. Returns the answer of another gateway if that took the key, because this one
+    /// stalled for longer than its lease, and has answered. `room`: for it and the other answers of its operation.
     pub(crate) async fn answered(mut self, response: Response, room: AnswerQuota) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
         let short = length.is_some_and(|length| length <= MAX_ANSWER_BYTES as u64);
@@ -384,7 +378,7 @@ impl RunningRequest {
         other.unwrap_or_else(|| Response::from_parts(head, Body::from(body)))
     }
 
-    /// Stores an answer. Returns another response if another gateway has taken the key.
+    /// Stores an answer. Returns the other response if another gateway has answered with the key.
     async fn keep(&mut self, record: Vec<u8>, room: AnswerQuota) -> Option<Response> {
         let own = self.own.take()?;
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
@@ -396,7 +390,7 @@ impl RunningRequest {
             self.free().await;
             return None;
         }
-        let (keyed, number, error_style) = (self.keyed.clone(), self.number, self.error_style);
+        let (keyed, number) = (self.keyed.clone(), self.number);
         // Continues even if the client disconnects.
         let keeping = async move {
             let answer = match &replays.sealer {
@@ -417,17 +411,13 @@ impl RunningRequest {
                         return Some(other);
                     }
                 }
-                Some(StoredAnswer::TakenOver) => {
-                    replays.own.free_key(&own);
-                    let why = "another gateway has taken over the request with this idempotency-key";
-                    return Some(in_use(why).into_response(error_style));
-                }
                 Some(StoredAnswer::Stored) if replays.sealer.is_none() => {
                     // It is already in this memory.
                     replays.own.free_key(&own);
                     return None;
                 }
-                Some(StoredAnswer::Stored | StoredAnswer::Other) => {}
+                // What this request paid for is not lost: its client gets it, also when it repeats the request here.
+                Some(StoredAnswer::Stored | StoredAnswer::Taken) => {}
                 None => {
                     let (expires, spooled) = (made + LIFETIME, OnceLock::new());
                     // It is replayed from here while the store is away.

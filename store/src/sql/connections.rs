@@ -16,6 +16,10 @@ use crate::traits::StoreError;
 
 /// The oldest version of Postgres that is tested and still maintained.
 const OLDEST: u32 = 14;
+/// Ends a transaction that an abandoned operation left open, and changes nothing otherwise. The driver forgets a `BEGIN` whose caller
+/// leaves before it is answered (sqlx issue 4393): what later operations write would be in that transaction, unseen by others, and be
+/// lost with it. If the transaction has failed, so does this, and the pool closes the connection.
+const END_TRANSACTION: &str = "BEGIN; ROLLBACK";
 /// How long an operation waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -59,7 +63,8 @@ impl Connections {
                 Box::pin(async move {
                     if dialect == Dialect::Postgres {
                         let silent = |_| io::Error::from(io::ErrorKind::TimedOut);
-                        tokio::time::timeout(PATIENCE, connection.ping()).await.map_err(silent)??;
+                        let end = connection.execute(END_TRANSACTION);
+                        tokio::time::timeout(PATIENCE, end).await.map_err(silent)??;
                     }
                     Ok(true)
                 })

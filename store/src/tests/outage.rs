@@ -1,11 +1,16 @@
 //! Databases that go away and come back.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use gatewright_test_stores::{Network, Postgres, Way};
 
+use tokio::time::timeout;
+
 use super::kinds::at;
-use crate::traits::{KeyStore, LocationStore as _};
+use crate::traits::{KeyStore, KeyedRequest, LocationStore as _, ReplaySlot, ReplayStore as _};
 use crate::traits::{LocationChange, ResponseLocation, StoringUpstream};
 use crate::{SqlStore, StoreUrl};
 
@@ -58,6 +63,48 @@ mod postgres {
         fails(&store, server.password()).await;
         network.set(Way::Open);
         store.revision().await.expect("a store");
+    }
+
+    /// What an operation returns, unless it waits a number of times: then it is abandoned.
+    async fn abandoned_at<T>(waits: u32, operation: impl Future<Output = T>) -> Option<T> {
+        let mut operation = pin!(operation);
+        let mut left = waits;
+        poll_fn(|context| match operation.as_mut().poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending => {
+                left -= 1;
+                if left == 0 { Poll::Ready(None) } else { Poll::Pending }
+            }
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn operation_abandoned_anywhere_leaves_no_transaction_to_the_next_one() {
+        let server = Postgres::start();
+        let (store, other) = (at(&server), at(&server));
+        for store in [&store, &other] {
+            store.revision().await.expect("a store");
+        }
+        let mut waits = 0;
+        loop {
+            waits += 1;
+            let change = location_change(&waits.to_string());
+            let is_over = abandoned_at(waits, store.change_places(&change)).await.is_some();
+            // The connection returns to the pool.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let (owner, slot) = ("key_1".into(), waits.to_string());
+            let keyed = KeyedRequest { slot, operation: "createVideo", owner, fingerprint: [0; 32] };
+            let slot = store.reserve_as(&keyed, 1, PATIENCE).await.expect("a store");
+            assert!(matches!(slot, ReplaySlot::First(_)), "{waits}: {slot:?}");
+            let seen = timeout(Duration::from_secs(5), other.reserve_as(&keyed, 2, PATIENCE)).await;
+            assert_eq!(seen.expect("no lock").expect("a store"), ReplaySlot::UnderWay, "{waits}");
+            if is_over {
+                break;
+            }
+        }
+        // It waits for a test of its connection, its beginning, three statements, and its end.
+        assert!(waits > 6, "{waits}");
     }
 
     #[tokio::test]

@@ -188,6 +188,7 @@ test("the field of the sign-in form has the focus, and says which key it needs",
   await page.getByText("gatewright keys local prints it.").waitFor();
   await typed(ADMIN_KEY);
   await page.getByRole("button", { name: "Create a key" }).waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Keys");
+  // The focus moves after the page is painted.
+  await page.waitForFunction(() => document.activeElement?.textContent === "Keys");
   await tab.close();
 });

@@ -132,7 +132,7 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
   readonly #soFar = new MessageSoFar();
   #whole: Message | undefined;
   /** Events of the server whose type is one of ours. */
-  #strangers: WeakSet<object> | undefined;
+  #serverEvents: WeakSet<object> | undefined;
 
   /** The message so far, an object that grows; `undefined` before its first event. */
   get currentMessage(): Message | undefined {
@@ -174,8 +174,8 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
         break;
       default:
         if (OUR_TYPES.has(event.type)) {
-          this.#strangers ??= new WeakSet();
-          this.#strangers.add(event);
+          this.#serverEvents ??= new WeakSet();
+          this.#serverEvents.add(event);
         }
         events.push(event);
     }
@@ -183,7 +183,7 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
   }
 
   protected tell(event: MessageEvent): void {
-    if (this.#strangers?.has(event)) {
+    if (this.#serverEvents?.has(event)) {
       this.emit("streamEvent", () => [event as MessageStreamEvent, this.currentMessage]);
       return;
     }
@@ -220,7 +220,7 @@ export class MessageEvents extends Reader<MessageStream, MessageEvent, MessageLi
   /** The new text of all text blocks, instead of the events; never an empty piece. Errors: those of the events. */
   async *textStream(): AsyncGenerator<string, void, undefined> {
     for await (const event of this) {
-      if (event.type === "text" && event.text !== "" && !this.#strangers?.has(event)) yield event.text;
+      if (event.type === "text" && event.text !== "" && !this.#serverEvents?.has(event)) yield event.text;
     }
   }
 

@@ -19,7 +19,11 @@ pub(super) fn without_top_unions(schema: &mut Value) -> bool {
     let mut properties = object_in(members, "properties");
     let mut required = names_in(members.get("required"));
     for (name, union) in &unions {
-        let branches = union.as_array().into_iter().flatten().filter_map(|branch| resolved(branch, members));
+        let branches = union.as_array().into_iter().flatten();
+        // A definition that is repeated adds nothing, and may be large.
+        let mut seen = BTreeSet::new();
+        let branches = branches.filter(|branch| reference_in(branch).is_none_or(|name| seen.insert(name)));
+        let branches = branches.filter_map(|branch| resolved(branch, members));
         let branches: Vec<_> = branches.filter(|branch| branch.get("type") != Some(&json!("null"))).collect();
         let mut by_branch = branches.iter().map(|branch| names_in(branch.get("required")));
         if *name == "allOf" {
@@ -53,10 +57,13 @@ fn names_in(list: Option<&Value>) -> BTreeSet<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+fn reference_in(branch: &Value) -> Option<&str> {
+    branch.get("$ref")?.as_str()
+}
+
 /// A branch, or the definition that it refers to.
 fn resolved<'s>(branch: &'s Value, root: &'s Map<String, Value>) -> Option<&'s Map<String, Value>> {
-    let branch = branch.as_object()?;
-    let Some(reference) = branch.get("$ref").and_then(Value::as_str) else { return Some(branch) };
+    let Some(reference) = reference_in(branch) else { return branch.as_object() };
     let (group, name) = reference.strip_prefix("#/")?.split_once('/')?;
     root.get(group)?.get(name)?.as_object()
 }
@@ -93,6 +100,18 @@ mod tests {
             merged(all),
             json!({ "type": "object", "description": 1, "required": ["a", "b"], "properties": { "a": a, "b": b } })
         );
+    }
+
+    /// It would take minutes if each reference copied the definition.
+    #[test]
+    fn definition_that_is_repeated_is_read_once() {
+        let large: Map<String, Value> = (0..20_000).map(|number| (format!("p{number}"), json!({}))).collect();
+        let repeated = vec![json!({ "$ref": "#/$defs/A" }); 200_000];
+        let mut schema =
+            json!({ "oneOf": repeated, "$defs": { "A": { "properties": large, "required": ["p0"] } } });
+        assert!(without_top_unions(&mut schema));
+        assert_eq!(schema["properties"].as_object().map(Map::len), Some(20_000));
+        assert_eq!(schema["required"], json!(["p0"]));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl BackgroundResponse {
         let worker = Arc::clone(app);
         app.task_runner.spawn(async move {
             self.wait(&worker, &mut charge, &followed).await;
-            // Before anybody who waits may delete it.
+            // The usage is recorded before a request that waits for it deletes the response.
             drop(charge);
             drop(followed);
         });

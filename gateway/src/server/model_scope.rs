@@ -16,9 +16,9 @@ use crate::wire::ApiError;
 /// Maximum number of tools that are looked at; no provider accepts as many.
 const MAX_TOOLS: usize = 10_000;
 
-/// Checks the model in the path or in the body: the scope must include it, or the model that it is an alias of. So must it the models
-/// that tools name, such as those that draw, which providers call. Does nothing for keys that may use every model. A body that names no
-/// model, or is not JSON, is rejected by the operation itself.
+/// Checks the model in the path or in the body: the scope must include it, or the model that it is an alias of. It must also include
+/// the models that tools name, such as one that draws: the provider calls them. Does nothing for keys that may use every model. A body
+/// that names no model, or is not JSON, is rejected by the operation itself.
 pub(super) fn check(
     routes: &Routes,
     caller: &Caller,

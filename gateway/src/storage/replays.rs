@@ -171,9 +171,9 @@ impl Replays {
         Self { store, own, sealer, digests, held, waiting, health, spool: None }
     }
 
-    /// Starts tasks that renew the leases of requests in progress and remove old answers, until the replays are dropped. `sealer`: seals answers
-    /// for a durable store. `digests`: keys the digests of requests. `spool`: where answers waiting for the store survive
-    /// the process. Needs a Tokio runtime.
+    /// Starts tasks that renew the leases of requests in progress and remove old answers, until the replays are dropped.
+    /// `sealer`: seals answers for a durable store. `digests`: keys the digests of requests. `spool`: where answers waiting
+    /// for the store survive the process. Needs a Tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn DurableStore>,
         sealer: Option<Arc<Sealer>>,
@@ -232,7 +232,11 @@ impl Replays {
             }
             // The first lease of this process was returned above.
             ReplaySlot::UnderWay | ReplaySlot::First(_) => {
-                Err(in_use("the first request with this idempotency-key is still running"))
+                let message =
+                    "the first request with this idempotency-key is still running; retry for its response";
+                Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, message)
+                    .param(KEY_HEADER.as_str())
+                    .retry_after(RETRY_AFTER_S))
             }
         }
     }
@@ -460,13 +464,6 @@ impl Drop for RunningRequest {
             runtime.spawn(async move { _ = replays.store.free_key(&lease).await });
         }
     }
-}
-
-/// The error of a request whose key is in use. `why`: what uses it.
-fn in_use(why: &str) -> ApiError {
-    ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, format!("{why}; retry for its response"))
-        .param(KEY_HEADER.as_str())
-        .retry_after(RETRY_AFTER_S)
 }
 
 /// Whether the same request may get a different response later.

@@ -57,8 +57,11 @@ impl FollowedResponses {
     /// deleted: afterwards, nobody can tell its usage.
     pub(crate) async fn poll_now(&self, id: &str) {
         let Some(signals) = self.by_id().get(id).map(Arc::clone) else { return };
-        let mut done = std::pin::pin!(signals.done.notified());
-        done.as_mut().enable();
+        let done = signals.done.notified();
+        // From here on, `done` gets each signal; it may have ended before.
+        if !self.by_id().contains_key(id) {
+            return;
+        }
         signals.wanted.notify_one();
         _ = tokio::time::timeout(MAX_WAIT, done).await;
     }
@@ -78,7 +81,12 @@ impl FollowedResponse {
 
 impl Drop for FollowedResponse {
     fn drop(&mut self) {
-        self.followed.by_id().remove(&self.id);
+        let mut by_id = self.followed.by_id();
+        // Another upstream may have used the same id since.
+        if by_id.get(&self.id).is_some_and(|signals| Arc::ptr_eq(signals, &self.signals)) {
+            by_id.remove(&self.id);
+        }
+        drop(by_id);
         self.polled();
     }
 }
@@ -108,6 +116,22 @@ mod tests {
         assert_eq!(started.elapsed(), MAX_WAIT);
         drop(silent);
         assert!(followed.by_id().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn response_with_the_id_of_another_one_is_still_followed_after_the_other_ends() {
+        let followed = Arc::<FollowedResponses>::default();
+        let (one, other) =
+            (followed.follow("resp_1").expect("a place"), followed.follow("resp_1").expect("a place"));
+        drop(one);
+        let started = tokio::time::Instant::now();
+        let poll = async {
+            other.wanted().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            other.polled();
+        };
+        tokio::join!(followed.poll_now("resp_1"), poll);
+        assert_eq!(started.elapsed(), Duration::from_secs(1));
     }
 
     #[test]

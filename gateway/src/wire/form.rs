@@ -186,7 +186,7 @@ fn part_of(body: &[u8], range: Range<usize>, number: usize) -> Result<FormPart, 
                 ));
             }
         };
-        // Some parsers take off angle brackets.
+        // Some parsers remove angle brackets.
         if !is_quoted && !is_token(value) {
             return Err(refused("has a name with special characters; put it in quotes"));
         }

@@ -115,7 +115,8 @@ fn file_name<'p>(known: &FormMember, part: &'p FormPart) -> Result<&'p str, ApiE
         .ok_or_else(|| wrong(known, "must be a file; send its name as `filename` in the content-disposition"))
 }
 
-/// The content of a part that is text. `left`: how many bytes it may have; it is taken off. Errors: it is a file, too long, or not UTF-8.
+/// The content of a part that is text. `left`: how many bytes of text the form may still have; reduced by this one's. Errors: it is a
+/// file, too long, or not UTF-8.
 fn text<'b>(
     known: &FormMember,
     part: &FormPart,

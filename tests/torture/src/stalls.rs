@@ -1,4 +1,4 @@
-//! How long this machine kept a thread waiting that was ready to run. The rules allow gateways fractions of a second: on a machine
+//! How long this machine made a thread wait that was ready to run. The rules allow gateways fractions of a second: on a machine
 //! that stalls for longer, a violation says nothing about them.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How long the thread sleeps at a time.
 const SLEEP: Duration = Duration::from_millis(20);
 
-/// A thread that sleeps for a moment again and again, and records by how much it is late.
+/// A thread that sleeps repeatedly for a moment, and records by how much it wakes up late.
 pub(crate) struct Stalls {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,

@@ -1,4 +1,4 @@
-//! Schemas of the arguments of tools, for providers that reject a union at the top of one.
+//! Schemas of the arguments of tools, for providers that only accept the schema of an object at the top.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,25 @@ use serde_json::{Map, Value, json};
 
 /// The keywords that combine schemas.
 const UNIONS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+/// All keywords that providers reject at the top.
+const REJECTED: [&str; 5] = ["anyOf", "oneOf", "allOf", "enum", "not"];
+/// How many references lead from one to the next before a schema.
+const MAX_REFERENCES: usize = 8;
 
 /// Makes one object of a union of arguments: any member of its branches may be sent, those that all alternatives require are required,
-/// and the description has the union, so that the model can keep to it. Returns whether there was one.
+/// and the description has the union, so that the model can keep to it. A reference becomes its definition. Returns whether there was a
+/// union, or another keyword that providers reject at the top.
 pub(super) fn without_top_unions(schema: &mut Value) -> bool {
     let Value::Object(members) = schema else { return false };
+    inline_reference(members);
     let unions: Vec<(&str, Value)> =
-        UNIONS.into_iter().filter_map(|name| Some((name, members.remove(name)?))).collect();
+        REJECTED.into_iter().filter_map(|name| Some((name, members.remove(name)?))).collect();
     if unions.is_empty() {
         return false;
     }
     let mut properties = object_in(members, "properties");
     let mut required = names_in(members.get("required"));
-    for (name, union) in &unions {
+    for (name, union) in unions.iter().filter(|(name, _)| UNIONS.contains(name)) {
         let branches = union.as_array().into_iter().flatten();
         // A definition that is repeated adds nothing, and may be large.
         let mut seen = BTreeSet::new();
@@ -48,6 +54,20 @@ pub(super) fn without_top_unions(schema: &mut Value) -> bool {
     true
 }
 
+/// Puts the definition that the whole schema refers to in place of the reference, unless both have the same keyword.
+fn inline_reference(members: &mut Map<String, Value>) {
+    for _ in 0..MAX_REFERENCES {
+        let Some(reference) = members.get("$ref").and_then(Value::as_str) else { return };
+        let Some(definition) = definition(reference, members) else { return };
+        if definition.keys().any(|name| name != "$ref" && members.contains_key(name)) {
+            return;
+        }
+        let definition = definition.clone();
+        members.remove("$ref");
+        members.extend(definition);
+    }
+}
+
 fn object_in(members: &Map<String, Value>, name: &str) -> Map<String, Value> {
     members.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
 }
@@ -64,6 +84,10 @@ fn reference_in(branch: &Value) -> Option<&str> {
 /// A branch, or the definition that it refers to.
 fn resolved<'s>(branch: &'s Value, root: &'s Map<String, Value>) -> Option<&'s Map<String, Value>> {
     let Some(reference) = reference_in(branch) else { return branch.as_object() };
+    definition(reference, root)
+}
+
+fn definition<'s>(reference: &str, root: &'s Map<String, Value>) -> Option<&'s Map<String, Value>> {
     let (group, name) = reference.strip_prefix("#/")?.split_once('/')?;
     root.get(group)?.get(name)?.as_object()
 }
@@ -100,6 +124,33 @@ mod tests {
             merged(all),
             json!({ "type": "object", "description": 1, "required": ["a", "b"], "properties": { "a": a, "b": b } })
         );
+    }
+
+    #[test]
+    fn reference_at_the_top_becomes_its_definition() {
+        let node = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/B" } } });
+        let defs = json!({ "A": { "$ref": "#/$defs/B" }, "B": node, "C": { "$ref": "#/$defs/C" } });
+        let mut schema = json!({ "$ref": "#/$defs/A", "title": "t", "$defs": defs });
+        assert!(!without_top_unions(&mut schema), "nothing is lost");
+        let properties = &node["properties"];
+        assert_eq!(
+            schema,
+            json!({ "type": "object", "title": "t", "properties": properties, "$defs": defs })
+        );
+        for odd in [
+            json!({ "$ref": "#/$defs/C", "$defs": defs }),
+            json!({ "$ref": "#/$defs/B", "type": "object", "$defs": defs }),
+        ] {
+            let mut same = odd.clone();
+            assert!(!without_top_unions(&mut same));
+            assert_eq!(same, odd);
+        }
+    }
+
+    #[test]
+    fn keywords_that_restrict_a_whole_object_are_described() {
+        let schema = json!({ "properties": { "a": {} }, "enum": [{ "a": 1, "properties": { "b": 1 } }], "not": { "required": ["c"] } });
+        assert_eq!(merged(schema), json!({ "type": "object", "description": 2, "properties": { "a": {} } }));
     }
 
     /// It would take minutes if each reference copied the definition.

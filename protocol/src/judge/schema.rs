@@ -42,7 +42,8 @@ fn is_object(schema: &Value) -> bool {
 
 /// Function arguments of chat and responses are objects whose schema lists their properties. Sources: "object schema
 /// missing properties" in github.com/spring-projects/spring-ai/issues/4776, "schema must be a JSON Schema of 'type:
-/// \"object\"'" in github.com/f/mcptools/issues/89.
+/// \"object\"'" in github.com/f/mcptools/issues/89, "schema must have type 'object' and not have
+/// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" in github.com/langchain-ai/langchainjs/issues/9804.
 pub(crate) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
     if schema.is_null() {
         return;
@@ -51,6 +52,10 @@ pub(crate) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
         findings.report(at, "the schema of parameters is of type object");
     } else if !schema["properties"].is_object() {
         findings.report(at, "object schema missing properties");
+    }
+    for word in ["oneOf", "anyOf", "allOf", "enum", "not"].into_iter().filter(|word| !schema[*word].is_null())
+    {
+        findings.report(format!("{at}/{word}"), "is not supported at the top level");
     }
 }
 

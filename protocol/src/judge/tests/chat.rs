@@ -185,6 +185,11 @@ fn every_chat_rule_rejects_and_accepts() {
         ),
         (
             "parameters_are_objects",
+            tools(json!({ "name": "now", "parameters": { "type": "object", "properties": {}, "not": {} } })),
+            tools(json!({ "name": "now", "parameters": { "type": "object", "properties": { "not": {} } } })),
+        ),
+        (
+            "parameters_are_objects",
             tools(json!({ "name": "now", "parameters": {} })),
             tools(json!({ "name": "now" })),
         ),

@@ -166,6 +166,11 @@ fn every_responses_rule_rejects_and_accepts() {
             tools(json!({ "name": "now", "parameters": { "type": "object", "properties": {} } })),
         ),
         (
+            "parameters_are_objects",
+            tools(json!({ "name": "now", "parameters": { "type": "object", "properties": {}, "not": {} } })),
+            tools(json!({ "name": "now", "parameters": { "type": "object", "properties": { "not": {} } } })),
+        ),
+        (
             "strict_schemas_are_closed",
             tools(json!({ "name": "now", "strict": true, "parameters": open })),
             tools(json!({ "name": "now", "strict": true, "parameters": closed })),

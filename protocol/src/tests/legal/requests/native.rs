@@ -132,6 +132,11 @@ fn declaration(tool: &Tool, name: &str, is_older: bool) -> Value {
         function["parameters"] = json!({ "type": "OBJECT", "properties": { "city": city } });
     } else {
         function["parametersJsonSchema"] = tool.schema.clone();
+        // Other protocols' providers reject it at the top.
+        if tool.custom {
+            function["parametersJsonSchema"]["anyOf"] =
+                json!([{ "required": ["city"] }, { "required": ["day"] }]);
+        }
     }
     function
 }

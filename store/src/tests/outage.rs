@@ -81,8 +81,10 @@ mod postgres {
 
     #[tokio::test]
     async fn operation_abandoned_anywhere_leaves_no_transaction_to_the_next_one() {
-        let server = Postgres::start();
-        let (store, other) = (at(&server), at(&server));
+        let (server, network) = (Postgres::start(), Network::new());
+        // This thread also runs the network: nothing is answered before the operation waits for it.
+        let url = StoreUrl::new(&network.url_of(&server)).expect("an address");
+        let (store, other) = (SqlStore::at(&url).expect("a store"), at(&server));
         for store in [&store, &other] {
             store.revision().await.expect("a store");
         }
@@ -103,7 +105,7 @@ mod postgres {
                 break;
             }
         }
-        // It waits for a test of its connection, its beginning, three statements, and its end.
+        // It waited for a test of its connection, `BEGIN`, three statements, and `COMMIT`.
         assert!(waits > 6, "{waits}");
     }
 

@@ -1,7 +1,7 @@
 //! Durable data of the Gatewright gateway. [`DurableStore`] holds keys, their usage, which upstream stores a response, copies of
 //! responses, answers by idempotency key, video tasks and their notifications, the records of generated files, the gateways
-//! that use it, and the configuration that they share: in an SQL database ([`SqlStore`]), or in memory ([`MemoryStore`]) if
-//! the gateway has neither a data folder nor a server. What a store didn't accept in time waits in a [`Spool`].
+//! that use it, and the configuration that they share: in an SQL database ([`SqlStore`]), which is in memory if the gateway
+//! has neither a data folder nor a server. What a store didn't accept in time waits in a [`Spool`].
 //!
 //! The crate knows what is stored, and nothing of the requests that it comes from: no HTTP, no protocol, no configuration.
 //! It has no stable interface: it is a part of the crate `gatewright-gateway`.
@@ -9,7 +9,7 @@
 mod address;
 mod file_name;
 mod keys;
-mod memory;
+mod memory_replays;
 mod pepper;
 mod sealing;
 mod spool;
@@ -26,7 +26,7 @@ pub use self::keys::{
     ADMIN_KEY, CONFIGURED_KEY, Digest, InvalidMember, IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation,
     Scopes, null_is_default, random_key,
 };
-pub use self::memory::{MemoryReplays, MemoryStore};
+pub use self::memory_replays::MemoryReplays;
 pub use self::pepper::{InvalidPepper, Pepper};
 pub use self::sealing::{Sealer, UnsealError};
 pub use self::spool::{ENDING_OF_LOCKS, EntryKind, RecoveredEntry, Spool, SpoolEntry};

@@ -11,6 +11,7 @@ mod file;
 mod files;
 mod keys;
 mod listening;
+mod memory;
 mod migrations;
 mod nodes;
 mod places;
@@ -97,6 +98,11 @@ fn changed(rows: Vec<AnyRow>) -> Option<AnyRow> {
 }
 
 impl SqlStore {
+    /// Opens a new SQLite database in memory, which is lost with the store. Connects on first use. Needs a Tokio runtime.
+    pub fn in_memory() -> Self {
+        Self { database: Database::in_memory(), kept_since: RetainedAnswers::default() }
+    }
+
     /// Opens an SQLite file, which is created if it is missing, with access for its owner only. Connects on first use. Needs
     /// a Tokio runtime.
     pub fn in_file(file: &Path) -> io::Result<Self> {
@@ -111,6 +117,11 @@ impl SqlStore {
     /// Connections to the database, with the tables migrated to this version.
     pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
         self.database.connections().await
+    }
+
+    /// Whether it takes the memory of this process.
+    fn is_in_memory(&self) -> bool {
+        matches!(self.database, Database::Memory(_))
     }
 
     fn dialect(&self) -> Dialect {

@@ -1,14 +1,14 @@
 //! Operations on a store that may be unavailable: each has a time limit, and after a failure the store is not used until a
 //! background task finds it healthy again. Requests that can do without the store continue.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::traits::{DurableStore, StoreError};
+use super::traits::{DurableStore, StoreError, StoreFuture};
 
 /// Maximum time that a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -22,11 +22,14 @@ const LONG: Duration = Duration::from_secs(10);
 /// Whether a store is usable: each operation has a time limit, and after a failure the store is left alone until a background task
 /// finds that it works.
 pub struct StoreHealth {
-    store: Weak<dyn DurableStore>,
+    probe: Probe,
     /// The consequence of its absence, for the log.
     consequence: &'static str,
     state: Arc<Mutex<HealthState>>,
 }
+
+/// Asks the store something. None: nobody uses it any more.
+type Probe = Arc<dyn Fn() -> Option<StoreFuture<'static, ()>> + Send + Sync>;
 
 #[derive(Default)]
 struct HealthState {
@@ -38,7 +41,18 @@ struct HealthState {
 impl StoreHealth {
     /// A store that works. `consequence`: what its absence means, for the log.
     pub fn new(store: &Arc<dyn DurableStore>, consequence: &'static str) -> Self {
-        Self { store: Arc::downgrade(store), consequence, state: Arc::default() }
+        let store = Arc::downgrade(store);
+        Self::probed_by(consequence, move || {
+            let store = store.upgrade()?;
+            Some(Box::pin(async move { store.revision().await.map(drop) }))
+        })
+    }
+
+    fn probed_by(
+        consequence: &'static str,
+        probe: impl Fn() -> Option<StoreFuture<'static, ()>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { probe: Arc::new(probe), consequence, state: Arc::default() }
     }
 
     /// The result of an operation, if the store answers in time. None while it is unavailable.
@@ -78,16 +92,16 @@ impl StoreHealth {
         let rest = rest.map_or(SHORTEST_REST, |(before, _)| (before * 2).min(MAX_REST));
         drop(state);
         tracing::warn!("{why}: {}", self.consequence);
-        let (store, state) = (Weak::clone(&self.store), Arc::clone(&self.state));
-        Handle::current().spawn(attempt(store, state, rest));
+        let (probe, state) = (Arc::clone(&self.probe), Arc::clone(&self.state));
+        Handle::current().spawn(attempt(probe, state, rest));
     }
 }
 
-async fn attempt(store: Weak<dyn DurableStore>, state: Arc<Mutex<HealthState>>, rest: Duration) {
+async fn attempt(probe: Probe, state: Arc<Mutex<HealthState>>, rest: Duration) {
     loop {
         sleep(rest).await;
-        let Some(store) = store.upgrade() else { return };
-        if let Ok(Ok(_)) = timeout(PATIENCE, store.revision()).await {
+        let Some(works) = probe() else { return };
+        if let Ok(Ok(())) = timeout(PATIENCE, works).await {
             *lock(&state) = HealthState { rests: false, last: Some((rest, Instant::now())) };
             tracing::info!("the store works again");
             return;
@@ -104,7 +118,10 @@ mod tests {
     use std::future::{Ready, ready};
 
     use super::*;
-    use crate::MemoryStore;
+
+    fn healthy() -> StoreHealth {
+        StoreHealth::probed_by("nothing follows", || Some(Box::pin(ready(Ok(())))))
+    }
 
     fn failed() -> Ready<Result<(), StoreError>> {
         ready(Err(StoreError::Failed("it is away".to_owned())))
@@ -122,8 +139,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn store_rests_longer_after_repeated_failures() {
-        let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
-        let health = StoreHealth::new(&store, "nothing follows");
+        let health = healthy();
         assert_eq!(health.ask(async { Ok(1) }).await, Some(1));
         let mut rests = Vec::new();
         for _ in 0..6 {
@@ -140,8 +156,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn timeout_counts_as_a_failure() {
-        let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
-        let health = StoreHealth::new(&store, "nothing follows");
+        let health = healthy();
         assert_eq!(health.ask(std::future::pending::<Result<(), _>>()).await, None);
         assert!(health.rests());
         // The operation is not run.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gatewright::webhook::Secret;
 use gatewright_config::Bucket;
-use gatewright_store::{DurableStore, MemoryStore, Pepper, Spool, SqlStore, StoreError, StoreUrl};
+use gatewright_store::{DurableStore, Pepper, Spool, SqlStore, StoreError, StoreUrl};
 use gatewright_system::crash;
 use gatewright_system::disk::{private_folder, sync_folder};
 use ring::hmac;
@@ -80,7 +80,7 @@ pub(crate) struct Data {
 impl Data {
     /// Keeps everything in memory.
     fn in_memory() -> Self {
-        let (pepper, store) = (Arc::new(Pepper::random()), Arc::new(MemoryStore::default()));
+        let (pepper, store) = (Arc::new(Pepper::random()), Arc::new(SqlStore::in_memory()));
         let contents = Contents::in_memory();
         let (journals, spool, places) = Default::default();
         Self { pepper, store, contents, journals, spool, lasting: false, is_new: true, places }

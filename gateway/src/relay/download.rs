@@ -138,14 +138,6 @@ fn fits(bytes: usize, most: FileSizeLimit) -> Result<u64, DownloadError> {
 mod tests {
     use super::*;
     use crate::bounds::pace::MIN_RATE;
-    use crate::storage::{GeneratedFiles, KeyFileQuota};
-
-    const ANYTHING: Medium = Medium {
-        name: "file",
-        mismatch: "is not a file",
-        kind_of: |_| Some(FileKind::Mp4),
-        max_bytes: 64 * 1024 * 1024,
-    };
 
     /// Fetches a file that arrives in pieces of this size, each after this pause.
     async fn fetched(piece: usize, pause: Duration) -> Result<u64, DownloadError> {
@@ -161,12 +153,14 @@ mod tests {
             tokio::time::sleep(pause(count)).await;
             (count < 600).then(|| (Ok::<_, std::convert::Infallible>(vec![0; piece]), count + 1))
         });
-        let files = GeneratedFiles::in_memory(64 * 1024 * 1024);
-        let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
-        let idle_timeout = Duration::from_mins(2);
-        let content = FetchedFile { length: None, body: Body::from_stream(pieces), idle_timeout };
-        let file = download(content, &ANYTHING, &mut room, &Redactor::default(), Instant::now()).await?;
-        Ok(files.size(&file).await)
+        let (idle_timeout, redactor) = (Duration::from_mins(2), Redactor::default());
+        let (body, pace) = (Body::from_stream(pieces), Pace::new(idle_timeout));
+        let mut source = Download { body, idle_timeout, pace, redactor: &redactor };
+        let mut bytes = 0;
+        while let Some(packet) = source.next().await? {
+            bytes += packet.len() as u64;
+        }
+        Ok(bytes)
     }
 
     #[tokio::test(start_paused = true)]

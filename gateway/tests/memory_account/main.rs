@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use gatewright_gateway::{Config, ModelKind};
 use gatewright_store::MAX_ANSWER_BYTES;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::counting::{LIVE, PEAK};
 use crate::setup::{Setup, eventually, read};
@@ -298,7 +298,7 @@ fn webhook_responses_are_not_stored() {
 #[test]
 fn rendered_reports_are_counted() {
     let report = include_str!("../../../examples/reports/good.json");
-    let mut report: Value = serde_json::from_str(report).expect("JSON");
+    let mut report: serde_json::Value = serde_json::from_str(report).expect("JSON");
     // Each character takes four bytes on the page.
     report["checks"][0]["reason"] = json!("<".repeat(9 * MIB));
     let body = json!({ "report": report.to_string() }).to_string();

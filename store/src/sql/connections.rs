@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use gatewright_system::crash;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::error::DatabaseError;
-use sqlx::{AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
+use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use tokio::sync::{Mutex, OnceCell};
 use url::Url;
 
@@ -103,6 +103,11 @@ impl Connections {
             }
         }
         Ok(self.pool.clone())
+    }
+
+    /// A connection that isn't the pool's.
+    pub(super) async fn connect(&self) -> Result<AnyConnection, StoreError> {
+        Ok(self.options.connect().await?)
     }
 
     async fn get_ready(&self) -> Result<(), StoreError> {

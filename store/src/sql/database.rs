@@ -7,6 +7,7 @@ use sqlx::{Any, AnyPool, Transaction};
 
 use super::dialect::Dialect;
 use super::file::SqliteFile;
+use super::memory::MemoryDatabase;
 use super::server::PostgresServer;
 use crate::address::StoreUrl;
 use crate::traits::StoreError;
@@ -14,6 +15,8 @@ use crate::traits::StoreError;
 /// See the module.
 #[derive(Debug)]
 pub(super) enum Database {
+    /// SQLite, without a file.
+    Memory(MemoryDatabase),
     /// SQLite.
     File(SqliteFile),
     /// Postgres.
@@ -21,6 +24,10 @@ pub(super) enum Database {
 }
 
 impl Database {
+    pub(super) fn in_memory() -> Self {
+        Self::Memory(MemoryDatabase::new())
+    }
+
     pub(super) fn in_file(path: &Path) -> io::Result<Self> {
         SqliteFile::open(path).map(Self::File)
     }
@@ -31,13 +38,14 @@ impl Database {
 
     pub(super) fn dialect(&self) -> Dialect {
         match self {
-            Self::File(_) => Dialect::Sqlite,
+            Self::Memory(_) | Self::File(_) => Dialect::Sqlite,
             Self::Server(_) => Dialect::Postgres,
         }
     }
 
     pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
         match self {
+            Self::Memory(memory) => memory.connections().await,
             Self::File(file) => file.connections().await,
             Self::Server(server) => server.connections().await,
         }
@@ -45,14 +53,14 @@ impl Database {
 
     pub(super) async fn keys_changed(&self) {
         match self {
-            Self::File(_) => std::future::pending().await,
+            Self::Memory(_) | Self::File(_) => std::future::pending().await,
             Self::Server(server) => server.keys_changed().await,
         }
     }
 
     pub(super) async fn config_changed(&self) {
         match self {
-            Self::File(_) => std::future::pending().await,
+            Self::Memory(_) | Self::File(_) => std::future::pending().await,
             Self::Server(server) => server.config_changed().await,
         }
     }

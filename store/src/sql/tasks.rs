@@ -10,8 +10,8 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::traits::{
-    KNOWN_FOR, Lease, MAX_ENDED, MAX_LISTED, Notice, Quota, QuotaExceeded, ResumedTask, StoreError,
-    StoreFuture, Task, TaskState, TaskStore, read, written,
+    KNOWN_FOR, Lease, MAX_ENDED, MAX_LISTED, MAX_TASKS, Notice, Quota, QuotaExceeded, ResumedTask,
+    StoreError, StoreFuture, Task, TaskState, TaskStore, read, written,
 };
 
 fn task(row: &AnyRow) -> Result<Task, StoreError> {
@@ -82,6 +82,11 @@ fn one_in(most: usize) -> u32 {
 const MAX_RENEWED: usize = 100;
 
 impl SqlStore {
+    /// Maximum number of ended tasks.
+    fn max_ended(&self) -> usize {
+        if self.is_in_memory() { MAX_TASKS } else { MAX_ENDED }
+    }
+
     /// Returns the leases that are lost.
     async fn renew_some(&self, leases: &[&Lease], lasts: Duration) -> Result<Vec<Lease>, StoreError> {
         let held = (0..leases.len()).map(|at| format!("(id = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
@@ -132,7 +137,7 @@ impl TaskStore for SqlStore {
             if let Some(full) = full {
                 return Ok(Err(full));
             }
-            let most_ended = most.ended_of_key(MAX_ENDED);
+            let most_ended = most.ended_of_key(self.max_ended());
             if rand::random_ratio(1, one_in(most_ended)) {
                 let give_way = sqlx::query(GIVE_WAY).bind(&*task.owner).bind(signed(most_ended as u64));
                 give_way.execute(&mut *writing).await?;
@@ -252,7 +257,7 @@ impl TaskStore for SqlStore {
             let unaccepted = self.dialect().statement(FORGET_UNACCEPTED);
             sqlx::query(AssertSqlSafe(unaccepted)).execute(&database).await?;
             let ended = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET_ENDED)));
-            let ended = ended.bind(signed(KNOWN_FOR.as_secs())).bind(signed(MAX_ENDED as u64));
+            let ended = ended.bind(signed(KNOWN_FOR.as_secs())).bind(signed(self.max_ended() as u64));
             ended.execute(&database).await?;
             Ok(())
         })

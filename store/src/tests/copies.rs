@@ -3,7 +3,7 @@
 use super::kinds::Shared;
 use crate::traits::{Copy, CopyChange, MAX_COPY_BYTES, StoredCopy};
 
-in_every_database! {
+in_every_store! {
     copy_is_read_only_if_its_stamp_differs
     copy_belongs_to_one_key
     old_copies_and_those_beyond_their_share_are_evicted

@@ -13,15 +13,8 @@ in_every_store! {
     rotated_key_keeps_its_old_secret_for_the_overlap
     every_key_change_increments_the_revision
     one_of_many_concurrent_keys_gets_a_contested_name
-}
-
-mod databases {
-    use super::{first_pepper_digest_is_kept, revoked_keys_are_kept_and_free_their_names};
-
-    in_every_database! {
-        revoked_keys_are_kept_and_free_their_names
-        first_pepper_digest_is_kept
-    }
+    revoked_keys_are_kept_and_free_their_names
+    first_pepper_digest_is_kept
 }
 
 fn digest(byte: u8) -> Digest {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gatewright_test_stores::Postgres;
 
-use crate::{DurableStore, MemoryStore, SqlStore, StoreUrl};
+use crate::{DurableStore, SqlStore, StoreUrl};
 
 /// A store that two processes have opened.
 pub(super) struct Shared {
@@ -17,7 +17,7 @@ pub(super) struct Shared {
 
 /// If nothing is shared, both are the same.
 pub(super) fn memory() -> Shared {
-    let one: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
+    let one: Arc<dyn DurableStore> = Arc::new(SqlStore::in_memory());
     Shared { other: Arc::clone(&one), one, _place: Box::new(()) }
 }
 
@@ -48,13 +48,6 @@ macro_rules! in_every_store {
             })*
         }
 
-        in_every_database! { $($test)* }
-    };
-}
-
-/// Tests for every database.
-macro_rules! in_every_database {
-    ($($test:ident)*) => {
         mod sqlite {
             $(#[tokio::test]
             async fn $test() {

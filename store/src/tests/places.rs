@@ -3,7 +3,7 @@
 use super::kinds::Shared;
 use crate::traits::{LocationChange, ResponseLocation, StoringUpstream};
 
-in_every_database! {
+in_every_store! {
     locations_are_stored_in_order_per_key
     restored_location_becomes_the_newest
     concurrently_stored_location_is_kept_once

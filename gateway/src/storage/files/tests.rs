@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use futures_util::TryStreamExt as _;
 use gatewright::operations::ErrorStyle;
-use gatewright_store::{FileKind, MemoryStore, SqlStore, StoredFile};
+use gatewright_store::{FileKind, SqlStore, StoredFile};
 use tokio::time::Instant;
 
 use super::*;
@@ -15,12 +15,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 impl GeneratedFiles {
     /// Files in memory.
     pub(crate) fn in_memory(max_bytes: usize) -> Arc<Self> {
-        Self::new(Contents::in_memory(), Arc::new(MemoryStore::default()), key(), max_bytes)
-    }
-
-    /// The size of a file's contents.
-    pub(crate) async fn size(&self, file: &StoredFile) -> u64 {
-        self.contents.size(&file.name).await.expect("readable").expect("a file")
+        Self::new(Contents::in_memory(), Arc::new(SqlStore::in_memory()), key(), max_bytes)
     }
 }
 
@@ -109,7 +104,7 @@ async fn files_and_their_urls_survive_a_restart() {
     // Another key produces other signatures.
     let contents = Contents::in_folder(&folder.path().join("files")).expect("a folder");
     let other = hmac::Key::new(hmac::HMAC_SHA256, b"another key");
-    let stranger = GeneratedFiles::new(contents, Arc::new(MemoryStore::default()), other, 100);
+    let stranger = GeneratedFiles::new(contents, Arc::new(SqlStore::in_memory()), other, 100);
     let (name, query) = parts(&stranger.address(&file));
     let error = second.open(&name, &query).await.err().expect("not signed by it");
     assert_eq!(refusal(error).0, 403);

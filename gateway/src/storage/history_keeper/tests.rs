@@ -1,4 +1,4 @@
-use gatewright_store::{MemoryStore, SqlStore, StoringUpstream};
+use gatewright_store::{SqlStore, StoringUpstream};
 
 use super::*;
 use crate::storage::history::ResponseDocuments;
@@ -169,7 +169,7 @@ async fn stored_conversations_are_unreadable_without_the_pepper() {
 
 #[tokio::test]
 async fn in_memory_store_is_not_queried() {
-    let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
+    let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_memory());
     let history = Arc::new(History::new(false));
     let keeper = HistoryKeeper::start(Arc::clone(&history), store, Sealer::new([7; 32]), || 100, None);
     keep(&history, "a", "one", None);

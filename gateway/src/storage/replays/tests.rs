@@ -1,5 +1,5 @@
 use gatewright::operations::{CREATE_RESPONSE, CREATE_VIDEO, ErrorStyle};
-use gatewright_store::{MemoryStore, SqlStore};
+use gatewright_store::SqlStore;
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn lasting(store: &Arc<dyn DurableStore>) -> Arc<Replays> {
 }
 
 fn in_memory() -> Arc<Replays> {
-    Arc::new(Replays::new(Arc::new(MemoryStore::default()), None, [9; 32]))
+    Arc::new(Replays::new(Arc::new(SqlStore::in_memory()), None, [9; 32]))
 }
 
 fn headers(key: &str) -> HeaderMap {
@@ -237,7 +237,7 @@ async fn client_disconnect_does_not_cancel_storing_the_answer() {
 
 #[tokio::test]
 async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
-    let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
+    let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_memory());
     let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
     let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     let leases: Vec<Lease> = replays.held().iter().cloned().collect();

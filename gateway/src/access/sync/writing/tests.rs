@@ -1,7 +1,7 @@
 use std::io::Write as _;
 use std::sync::Mutex as Lock;
 
-use gatewright_store::{Day, MemoryStore, ResolvedUsageQuery, SpentByKey, StoreFuture, Totals, UsageRow};
+use gatewright_store::{Day, ResolvedUsageQuery, SpentByKey, SqlStore, StoreFuture, Totals, UsageRow};
 use gatewright_test_stores::{may_mount, mount};
 use tempfile::TempDir;
 
@@ -19,10 +19,15 @@ enum Does {
     TakeLate,
 }
 
-#[derive(Default)]
 struct Fickle {
-    store: MemoryStore,
+    store: SqlStore,
     does: Lock<Does>,
+}
+
+impl Default for Fickle {
+    fn default() -> Self {
+        Self { store: SqlStore::in_memory(), does: Lock::default() }
+    }
 }
 
 impl Fickle {

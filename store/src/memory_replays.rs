@@ -1,15 +1,20 @@
-//! Answers by idempotency keys in memory.
+//! What one process knows of idempotency keys: without asking the store, and while the store is away.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gatewright_system::clock::millis;
+use gatewright_system::clock::{millis, monotonic_millis};
 
-use super::{MemoryStore, done, now};
-use crate::traits::{
-    ANSWER_OVERHEAD, AnswerQuota, KeyedRequest, Lease, ReplaySlot, ReplayStore, StoreFuture, UNANSWERED_FOR,
-};
+use crate::traits::{ANSWER_OVERHEAD, AnswerQuota, KeyedRequest, Lease, ReplaySlot, UNANSWERED_FOR};
+
+/// Value of the clock of [`now`] at process start, so that tests can backdate entries.
+const BEGINNING_MS: u64 = 60 * 24 * 60 * 60 * 1000;
+
+/// Milliseconds of a monotonic clock.
+fn now() -> u64 {
+    BEGINNING_MS + monotonic_millis()
+}
 
 /// Requests in progress, and the newest answers of each operation.
 #[derive(Debug, Default)]
@@ -147,26 +152,21 @@ impl MemoryReplays {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`ReplayStore::reserve_as`], with a lease of its own.
+    /// As [`ReplayStore::reserve_as`](crate::ReplayStore::reserve_as), with a new number.
     pub fn reserve(&self, keyed: &KeyedRequest, lasts: Duration) -> ReplaySlot {
-        self.reserve_as(keyed, rand::random(), lasts)
-    }
-
-    fn reserve_as(&self, keyed: &KeyedRequest, lease: i64, lasts: Duration) -> ReplaySlot {
         let (now, mut state) = (now(), self.lock());
         let due = now.saturating_add(millis(lasts));
-        if let Some(request) = state.find(&keyed.slot, now)
-            && (request.lease != lease || request.answer.is_some())
-        {
+        if let Some(request) = state.find(&keyed.slot, now) {
             return request.reserved(keyed);
         }
+        let lease = rand::random();
         state
             .requests
             .insert(keyed.slot.clone(), PendingReplay { keyed: keyed.clone(), lease, due, answer: None });
         ReplaySlot::First(Lease { id: keyed.slot.clone(), number: lease })
     }
 
-    /// As [`ReplayStore::keep_answer`].
+    /// As [`ReplayStore::keep_answer`](crate::ReplayStore::keep_answer).
     pub fn keep_answer(&self, lease: &Lease, answer: &[u8], lasts: Duration, room: AnswerQuota) -> bool {
         let mut state = self.lock();
         let due = now().saturating_add(millis(lasts));
@@ -177,7 +177,7 @@ impl MemoryReplays {
         true
     }
 
-    /// As [`ReplayStore::free_key`].
+    /// As [`ReplayStore::free_key`](crate::ReplayStore::free_key).
     pub fn free_key(&self, lease: &Lease) {
         let mut state = self.lock();
         if state.under_way(lease).is_some() {
@@ -185,7 +185,7 @@ impl MemoryReplays {
         }
     }
 
-    /// As [`ReplayStore::renew_keys`].
+    /// As [`ReplayStore::renew_keys`](crate::ReplayStore::renew_keys).
     pub fn renew_keys(&self, leases: &[Lease], last: Duration) {
         let mut state = self.lock();
         let due = now().saturating_add(millis(last));
@@ -196,7 +196,7 @@ impl MemoryReplays {
         }
     }
 
-    /// As [`ReplayStore::forget_replays`].
+    /// As [`ReplayStore::forget_replays`](crate::ReplayStore::forget_replays).
     pub fn forget(&self) {
         let (now, mut state) = (now(), self.lock());
         let ReplayState { requests, shelves } = &mut *state;
@@ -212,52 +212,110 @@ impl MemoryReplays {
 }
 
 #[cfg(test)]
-impl MemoryReplays {
-    fn age(&self, by: Duration) {
-        for request in self.lock().requests.values_mut() {
-            request.due = request.due.saturating_sub(millis(by));
+mod tests {
+    use super::*;
+
+    const ANSWERS: usize = 16;
+    const WHILE: Duration = Duration::from_mins(10);
+
+    impl MemoryReplays {
+        fn age(&self, by: Duration) {
+            for request in self.lock().requests.values_mut() {
+                request.due = request.due.saturating_sub(millis(by));
+            }
+        }
+
+        fn first(&self, slot: &str, owner: &str) -> Lease {
+            match self.reserve(&keyed(slot, owner), WHILE) {
+                ReplaySlot::First(lease) => lease,
+                other => panic!("{slot}: {other:?}"),
+            }
+        }
+
+        fn answer(&self, slot: &str, owner: &str, answer: &[u8], percent: u8) {
+            let lease = self.first(slot, owner);
+            assert!(self.keep_answer(&lease, answer, WHILE, AnswerQuota { answers: ANSWERS, percent }));
+        }
+
+        fn has(&self, slot: &str) -> bool {
+            self.lock().requests.contains_key(slot)
         }
     }
-}
 
-impl ReplayStore for MemoryStore {
-    fn reserve_as<'s>(
-        &'s self,
-        keyed: &'s KeyedRequest,
-        number: i64,
-        lasts: Duration,
-    ) -> StoreFuture<'s, ReplaySlot> {
-        done(self.answers.reserve_as(keyed, number, lasts))
+    fn keyed(slot: &str, owner: &str) -> KeyedRequest {
+        KeyedRequest {
+            slot: slot.to_owned(),
+            operation: "create_video",
+            owner: owner.into(),
+            fingerprint: [7; 32],
+        }
     }
 
-    fn keep_answer<'s>(
-        &'s self,
-        lease: &'s Lease,
-        answer: &'s [u8],
-        lasts: Duration,
-        room: AnswerQuota,
-    ) -> StoreFuture<'s, bool> {
-        done(self.answers.keep_answer(lease, answer, lasts, room))
+    #[test]
+    fn key_is_reserved_once_and_replays_its_answer_until_it_expires() {
+        let replays = MemoryReplays::default();
+        let lease = replays.first("a", "key");
+        assert_eq!(replays.reserve(&keyed("a", "key"), WHILE), ReplaySlot::UnderWay);
+        let other = KeyedRequest { fingerprint: [8; 32], ..keyed("a", "key") };
+        assert_eq!(replays.reserve(&other, WHILE), ReplaySlot::Other);
+        let room = AnswerQuota { answers: ANSWERS, percent: 100 };
+        assert!(replays.keep_answer(&lease, b"made", WHILE, room));
+        assert!(!replays.keep_answer(&lease, b"again", WHILE, room));
+        // A key that is answered is no longer freed.
+        replays.free_key(&lease);
+        assert_eq!(replays.reserve(&keyed("a", "key"), WHILE), ReplaySlot::Answered(b"made".to_vec()));
+        replays.age(WHILE);
+        replays.first("a", "key");
     }
 
-    fn free_key<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()> {
-        self.answers.free_key(lease);
-        done(())
+    #[test]
+    fn expired_lease_changes_nothing_after_the_next_one() {
+        let replays = MemoryReplays::default();
+        let before = replays.first("a", "key");
+        replays.age(WHILE / 2);
+        replays.renew_keys(std::slice::from_ref(&before), WHILE);
+        replays.age(WHILE / 2);
+        assert_eq!(replays.reserve(&keyed("a", "key"), WHILE), ReplaySlot::UnderWay);
+        replays.age(WHILE);
+        let next = replays.first("a", "key");
+        replays.free_key(&before);
+        let room = AnswerQuota { answers: ANSWERS, percent: 100 };
+        assert!(!replays.keep_answer(&before, b"late", WHILE, room));
+        assert!(replays.keep_answer(&next, b"made", WHILE, room));
     }
 
-    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> StoreFuture<'s, ()> {
-        self.answers.renew_keys(leases, last);
-        done(())
+    #[test]
+    fn oldest_answers_are_evicted_by_count_bytes_and_share_of_a_key() {
+        let replays = MemoryReplays::default();
+        replays.answer("other", "other", b"x", 25);
+        for number in 0..=4 {
+            replays.answer(&number.to_string(), "key", b"x", 25);
+        }
+        assert!(replays.has("other") && !replays.has("0") && replays.has("1"));
+        for number in 5..=ANSWERS {
+            replays.answer(&number.to_string(), "key", b"x", 100);
+        }
+        assert!(!replays.has("other") && replays.has("1"));
+        let (_, bytes) = AnswerQuota { answers: ANSWERS, percent: 100 }.of_all();
+        replays.answer("large", "key", &vec![b'x'; bytes - ANSWER_OVERHEAD], 100);
+        assert!(replays.has("large") && !replays.has(&ANSWERS.to_string()));
+        assert_eq!(replays.lock().requests.len(), 1);
     }
 
-    fn forget_replays(&self) -> StoreFuture<'_, ()> {
-        self.answers.forget();
-        done(())
-    }
-
-    #[cfg(test)]
-    fn age_replays(&self, by: Duration) -> StoreFuture<'_, ()> {
-        self.answers.age(by);
-        done(())
+    #[test]
+    fn expired_answers_and_long_expired_leases_are_forgotten() {
+        let replays = MemoryReplays::default();
+        let late = replays.first("late", "key");
+        replays.answer("answered", "key", b"x", 100);
+        replays.age(WHILE);
+        replays.forget();
+        assert!(replays.has("late") && !replays.has("answered"));
+        assert!(replays.lock().shelves["create_video"].answers.is_empty());
+        // Nobody has taken the key meanwhile.
+        assert!(replays.keep_answer(&late, b"x", WHILE, AnswerQuota { answers: ANSWERS, percent: 100 }));
+        replays.first("lost", "key");
+        replays.age(WHILE + UNANSWERED_FOR);
+        replays.forget();
+        assert!(replays.lock().requests.is_empty());
     }
 }

@@ -110,9 +110,17 @@ impl Postgres {
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let id = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("the id of a process");
-        // It may have ended meanwhile.
-        _ = kill_process(id, Signal::QUIT);
-        server.wait().expect("the server's end");
+        // A process that the server is just starting may miss the signal. The server then kills it, but only when the next signal wakes
+        // it from a sleep of up to a minute.
+        let mut signalled = None::<Instant>;
+        while server.try_wait().expect("its state").is_none() {
+            if signalled.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
+                // It may have ended meanwhile.
+                _ = kill_process(id, Signal::QUIT);
+                signalled = Some(Instant::now());
+            }
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// Starts the server again.

@@ -1,4 +1,4 @@
-//! The tool choice, limited to the tools that the target gets. Providers reject a choice without tools, and one that
+//! The tool choice, limited to the tools that the target gets, and the schemas of their arguments. Providers reject a choice without tools, and one that
 //! names a tool the request doesn't declare.
 
 use std::borrow::Cow;
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::members::RequestWriter;
 use crate::conversation::{Conversation, Located, Protocol, Tool, ToolChoice, ToolKind};
+use crate::tool_schema::without_top_unions;
 
 /// The choice for a target of another protocol than the client's. What can't be expressed is reported. `is_written`:
 /// whether the target gets a tool.
@@ -102,9 +103,20 @@ pub(super) fn strictness(
     Some(strict.value)
 }
 
-/// The schema of a function's arguments with the fields that some providers insist on: the type, and an object's
-/// properties.
-pub(super) fn with_properties(mut schema: Value) -> Value {
+/// The schema of a function's arguments for a server whose rules for schemas are those of OpenAI, if the client's protocol is another one.
+pub(crate) fn function_parameters(tool: &Tool, parameters: &Value, writer: &mut RequestWriter<'_>) -> Value {
+    let mut parameters = parameters.clone();
+    if writer.is_same() {
+        return parameters;
+    }
+    if without_top_unions(&mut parameters) {
+        writer.lose(tool.at.clone());
+    }
+    with_properties(parameters)
+}
+
+/// A schema with the fields that some providers insist on: the type, and an object's properties.
+fn with_properties(mut schema: Value) -> Value {
     const COMBINING: [&str; 6] = ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"];
     if let Value::Object(members) = &mut schema {
         if COMBINING.iter().any(|name| members.contains_key(*name)) {

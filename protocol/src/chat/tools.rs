@@ -6,8 +6,7 @@ use super::reasoning::EXTRA;
 use crate::conversation::{Input, Located, Protocol, Tool, ToolCall, ToolChoice, ToolKind};
 use crate::members::{Members, RemainingFields, RequestWriter, object};
 use crate::proof;
-use crate::tool_choice::{strictness, with_properties};
-use crate::tool_schema::without_top_unions;
+use crate::tool_choice::{function_parameters, strictness};
 
 /// Reads a tool. A tool that isn't fully understood becomes `Other`.
 pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> Tool {
@@ -94,16 +93,8 @@ pub(super) fn write_tool(tool: &Tool, writer: &mut RequestWriter<'_>) -> Option<
         ToolKind::Function { name, description, parameters, strict } => {
             let mut function = object([("name", name.as_str().into())]);
             insert(&mut function, "description", description.as_deref());
-            let parameters = match parameters {
-                Some(parameters) if !writer.is_same() => {
-                    let mut parameters = parameters.clone();
-                    if without_top_unions(&mut parameters) {
-                        writer.lose(tool.at.clone());
-                    }
-                    Some(with_properties(parameters))
-                }
-                parameters => parameters.clone(),
-            };
+            let parameters = parameters.as_ref();
+            let parameters = parameters.map(|parameters| function_parameters(tool, parameters, writer));
             insert(&mut function, "parameters", parameters);
             let strict = strictness(function.get("parameters"), strict.as_ref(), writer);
             insert(&mut function, "strict", strict);

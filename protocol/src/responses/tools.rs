@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 use super::request_in::is_custom;
 use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
 use crate::members::{RequestWriter, object};
-use crate::tool_choice::{possible, strictness, with_properties};
-use crate::tool_schema::without_top_unions;
+use crate::tool_choice::{function_parameters, possible, strictness};
 
 /// Writes the tools and the tool choice.
 pub(super) fn write(
@@ -58,14 +57,7 @@ fn tool_out(tool: &Tool, writer: &mut RequestWriter<'_>) -> Option<Value> {
     match &tool.kind {
         ToolKind::Function { parameters, strict, .. } => {
             if let Some(parameters) = parameters {
-                let mut parameters = parameters.clone();
-                if !writer.is_same() {
-                    if without_top_unions(&mut parameters) {
-                        writer.lose(tool.at.clone());
-                    }
-                    parameters = with_properties(parameters);
-                }
-                set("parameters", parameters);
+                set("parameters", function_parameters(tool, parameters, writer));
             } else if !writer.is_same() {
                 set("parameters", json!({ "type": "object", "properties": {} }));
             }

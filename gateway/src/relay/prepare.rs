@@ -201,7 +201,8 @@ impl RequestContext {
         };
         let (context, recorder, compacts) =
             (Some(translation.context()), translation.recorder(), translation.compacts());
-        let (model, capabilities) = (Arc::clone(&destination.model), cache.capabilities_of(&destination.provider));
+        let (model, capabilities) =
+            (Arc::clone(&destination.model), cache.capabilities_of(&destination.provider));
         let counts = self.protocol.binding().stream.begins_with_usage
             && self.action == Action::Answer { stream: true };
         let write = move |_: &Call| {

@@ -40,6 +40,7 @@ mod lost_content;
 mod media;
 mod members;
 mod messages;
+mod model_rules;
 mod native;
 mod output_estimate;
 mod pieces;

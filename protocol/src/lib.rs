@@ -69,7 +69,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use self::answer_adapter::AnswerAdapter;
-pub use self::capabilities::{Capabilities, Roles, Thinking, TokenLimit};
+pub use self::capabilities::{CallIdForm, Capabilities, Roles, Thinking, TokenLimit};
 pub use self::chat::has_functions;
 pub use self::embeddings::{EmbeddingsCodec, ProviderEmbeddings};
 pub use self::failure::code_of;

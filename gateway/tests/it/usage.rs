@@ -119,7 +119,8 @@ async fn aborted_stream_is_estimated_from_its_text() {
     ] {
         let begun = match kind {
             Kind::Messages => {
-                upstreams::message_events()[..2].iter().map(|event| format!("data: {event}\n\n")).collect()
+                let events = upstreams::message_events();
+                format!("data: {}\n\ndata: {}\n\n", events[0], events[1])
             }
             _ => String::new(),
         };

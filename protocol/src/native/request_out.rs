@@ -458,7 +458,9 @@ fn thinking(conversation: &Conversation, writer: &mut RequestWriter<'_>, config:
         if tokens.is_some_and(|tokens| tokens < least) {
             let given = wanted.budget.as_ref().map(|budget| &budget.at);
             let given = given.or(wanted.effort.as_ref().map(|effort| &effort.at));
-            given.into_iter().for_each(|at| writer.lose(at.clone()));
+            if let Some(at) = given {
+                writer.lose(at.clone());
+            }
         }
         let tokens = tokens.map_or(json!(-1), |tokens| json!(tokens.max(least)));
         thinking.insert("thinkingBudget".to_owned(), tokens);

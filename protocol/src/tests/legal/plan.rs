@@ -288,7 +288,7 @@ impl Plan {
     /// Whether the conversation opens with a call by the model, where the protocol allows that.
     pub(super) fn opens_with_call(&self) -> bool {
         let has_call = self.exchanges.first().is_some_and(|exchange| !exchange.calls.is_empty());
-        has_call && !self.tools.is_empty() && self.forms >> 50 & 3 == 0
+        has_call && !self.tools.is_empty() && self.other_form(50) && self.other_form(51)
     }
 
     /// Whether choice `number` picks the alternative form.

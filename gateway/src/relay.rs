@@ -57,7 +57,7 @@ pub(crate) use self::embedded::{SIMULATED, SIMULATED_HEADER};
 pub(crate) use self::failure::{AttemptFailure, FailureClass, UPSTREAM_HEADER};
 use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
-use self::prepare::{RequestCache, StreamOptions, UpstreamRequest};
+use self::prepare::{RequestCache, StreamOptionsUse, UpstreamRequest};
 use self::request_meta::RequestMeta;
 use self::sound::SoundAccount;
 use self::span_attributes::RequestSpan;
@@ -321,7 +321,7 @@ impl RequestContext {
                         attempt.succeeded(Instant::now());
                     }
                     // Only now is it known that they were at fault: the error may have quoted a request that is invalid itself.
-                    if upstream_request.stream_options == StreamOptions::TriedWithout {
+                    if upstream_request.stream_options == StreamOptionsUse::TriedWithout {
                         attempt.destination.provider.refuse_stream_options();
                     }
                     let answered = self.with_image_files(answered, &mut attempt).await;

@@ -63,7 +63,7 @@ impl RequestCache {
 
 /// What a request does about `stream_options`, which not every upstream supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamOptions {
+pub(super) enum StreamOptionsUse {
     /// They are the client's, or there are none.
     Untouched,
     /// The gateway added them.
@@ -92,7 +92,7 @@ pub(super) struct UpstreamRequest {
     pub(super) estimate: Option<u64>,
     /// Whether the upstream must know the previous response, but the gateway could resend the conversation instead.
     pub(super) may_be_forgotten: bool,
-    pub(super) stream_options: StreamOptions,
+    pub(super) stream_options: StreamOptionsUse,
 }
 
 impl UpstreamRequest {
@@ -110,13 +110,13 @@ impl UpstreamRequest {
             form,
             estimate,
             may_be_forgotten,
-            stream_options: StreamOptions::Untouched,
+            stream_options: StreamOptionsUse::Untouched,
         }
     }
 
     /// Whether this failure is about the `stream_options` that the gateway added.
     pub(super) fn stream_options_refused(&self, failure: &AttemptFailure) -> bool {
-        self.stream_options == StreamOptions::Added && failure.refuses_stream_options()
+        self.stream_options == StreamOptionsUse::Added && failure.refuses_stream_options()
     }
 }
 
@@ -173,9 +173,11 @@ impl RequestContext {
             && self.action == Action::Answer { stream: true }
             && !(is_relayed && self.meta.include_usage);
         let stream_options = match &destination.provider {
-            provider if !wants_usage || !provider.capabilities().stream_options => StreamOptions::Untouched,
-            provider if cache.is_without_stream_options(provider) => StreamOptions::TriedWithout,
-            _ => StreamOptions::Added,
+            provider if !wants_usage || !provider.capabilities().stream_options => {
+                StreamOptionsUse::Untouched
+            }
+            provider if cache.is_without_stream_options(provider) => StreamOptionsUse::TriedWithout,
+            _ => StreamOptionsUse::Added,
         };
         let upstream_request = if is_relayed {
             self.relayed(cache, destination).await?

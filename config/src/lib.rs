@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
-pub use gatewright_protocol::{Capabilities, Roles, Thinking, TokenLimit};
+pub use gatewright_protocol::{CallIdForm, Capabilities, Roles, Thinking, TokenLimit};
 use gatewright_store::{Pepper, StoreUrl};
 
 pub use self::addresses::{

@@ -15,7 +15,9 @@ use super::STARTING_FILE;
 use super::reading::{ConfigFile, DocumentKind, parse};
 use super::secret::Absent;
 use super::toml_as_json::table;
-use crate::{Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit};
+use crate::{
+    CallIdForm, Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
+};
 
 /// A value that must not appear in any message.
 const CANARY: &str = "sk-canary-4f2a-9c31";
@@ -216,6 +218,8 @@ fn every_key_is_parsed() {
         roles = "system_first"
         token_limit = "max_completion_tokens"
         custom_tools = false
+        call_ids = "nine_alphanumeric"
+        user_after_tool = false
         reasoning_content = false
         stream_options = false
         bucket_urls = true
@@ -270,6 +274,8 @@ fn every_key_is_parsed() {
         roles: Roles::SystemFirst,
         token_limit: TokenLimit::MaxCompletionTokens,
         custom_tools: false,
+        call_ids: CallIdForm::NineAlphanumeric,
+        user_after_tool: false,
         reasoning_content: false,
         stream_options: false,
         bucket_urls: true,

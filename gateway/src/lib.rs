@@ -72,12 +72,12 @@ mod wire;
 mod work;
 
 pub use gatewright_config::{
-    ApplicationDefault, Bucket, Capabilities, ClientCredentials, Config, ConfigFile, CounterServer,
-    CountersUrl, Envelope, FAULT_HEADER, FAULTS, Faults, InvalidCountersUrl, InvalidFault, KeyCommand,
-    KeyFile, KeyPlace, KeySource, Kind, ListedModel, Log, LogFormat, LogLevel, ModelConfig, ModelKind,
-    ModelPrice, NoHome, Paths, Preset, PriceList, PricesOf, Problem, Problems, RequestSetting, Roles,
-    STARTING_FILE, SharedConfig, Sharing, SigV4Credentials, TargetConfig, Thinking, TieredPrice, TlsConfig,
-    TlsError, TokenLimit, TokenPrice, UpstreamConfig, Watch, check_base_url, check_model_id,
+    ApplicationDefault, Bucket, CallIdForm, Capabilities, ClientCredentials, Config, ConfigFile,
+    CounterServer, CountersUrl, Envelope, FAULT_HEADER, FAULTS, Faults, InvalidCountersUrl, InvalidFault,
+    KeyCommand, KeyFile, KeyPlace, KeySource, Kind, ListedModel, Log, LogFormat, LogLevel, ModelConfig,
+    ModelKind, ModelPrice, NoHome, Paths, Preset, PriceList, PricesOf, Problem, Problems, RequestSetting,
+    Roles, STARTING_FILE, SharedConfig, Sharing, SigV4Credentials, TargetConfig, Thinking, TieredPrice,
+    TlsConfig, TlsError, TokenLimit, TokenPrice, UpstreamConfig, Watch, check_base_url, check_model_id,
     default_data_folder, preset, presets, schema as config_schema, weak_key,
 };
 pub use gatewright_store::{

@@ -57,7 +57,7 @@ pub(crate) use self::embedded::{SIMULATED, SIMULATED_HEADER};
 pub(crate) use self::failure::{AttemptFailure, FailureClass, UPSTREAM_HEADER};
 use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
-use self::prepare::{RequestCache, UpstreamRequest};
+use self::prepare::{RequestCache, StreamOptionsUse, UpstreamRequest};
 use self::request_meta::RequestMeta;
 use self::sound::SoundAccount;
 use self::span_attributes::RequestSpan;
@@ -268,9 +268,13 @@ impl RequestContext {
             if attempt.destination.provider.is_simulator() {
                 return Box::pin(embedded::answer(&self, upstream_request, attempt)).await;
             }
+            let provider = Arc::clone(&attempt.destination.provider);
             match self.ask(&mut plan, &upstream_request, attempt).await? {
                 Ok(response) => return Ok(response),
                 Err(failed) => {
+                    if upstream_request.stream_options_refused(&failed) {
+                        cache.without_stream_options = Some(provider);
+                    }
                     if upstream_request.may_be_forgotten && failed.is_unknown_response() {
                         cache.previous = None;
                     }
@@ -316,6 +320,10 @@ impl RequestContext {
                     if !self.call.presence.has_ended() {
                         attempt.succeeded(Instant::now());
                     }
+                    // Only now is it known that they were at fault: the error may have quoted a request that is invalid itself.
+                    if upstream_request.stream_options == StreamOptionsUse::TriedWithout {
+                        attempt.destination.provider.refuse_stream_options();
+                    }
                     let answered = self.with_image_files(answered, &mut attempt).await;
                     return Ok(Ok(self.respond(
                         answered,
@@ -342,15 +350,9 @@ impl RequestContext {
                 (FailureClass::Gateway, None) => drop(charge),
                 (_, None) => charge.void(),
             }
-            let refuses_options = upstream_request.adds_stream_options && failure.refuses_stream_options();
-            if refuses_options {
-                attempt.destination.provider.refuse_stream_options();
-            } else if !upstream_request.adds_stream_options && failure.class == FailureClass::Request {
-                // The upstream also rejects the request without `stream_options`: the earlier error may only have quoted
-                // the request.
-                attempt.destination.provider.allow_stream_options();
-            }
-            if refuses_options || upstream_request.may_be_forgotten && failure.is_unknown_response() {
+            if upstream_request.stream_options_refused(&failure)
+                || upstream_request.may_be_forgotten && failure.is_unknown_response()
+            {
                 attempt.succeeded(Instant::now());
                 plan.again(&attempt);
                 return Ok(Err(failure));

@@ -336,11 +336,6 @@ impl Provider {
         }
     }
 
-    /// Sends `stream_options` to its server again.
-    pub(crate) fn allow_stream_options(&self) {
-        self.refuses_stream_options.store(false, Ordering::Relaxed);
-    }
-
     /// Whether it is the embedded provider.
     pub(crate) fn is_simulator(&self) -> bool {
         self.upstream.kind == Kind::Simulator

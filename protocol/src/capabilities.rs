@@ -15,6 +15,10 @@ pub struct Capabilities {
     pub token_limit: TokenLimit,
     /// Whether it supports tools with text input. If not, they are sent as functions.
     pub custom_tools: bool,
+    /// Which ids of tool calls it accepts.
+    pub call_ids: CallIdForm,
+    /// Whether the user may speak directly after the result of a tool.
+    pub user_after_tool: bool,
     /// Whether it accepts the reasoning of earlier responses.
     pub reasoning_content: bool,
     /// Whether it supports `stream_options`, with which the gateway requests the usage of a stream.
@@ -29,6 +33,8 @@ impl Capabilities {
         roles: Roles::Any,
         token_limit: TokenLimit::MaxTokens,
         custom_tools: true,
+        call_ids: CallIdForm::Any,
+        user_after_tool: true,
         reasoning_content: true,
         stream_options: true,
         bucket_urls: false,
@@ -63,6 +69,18 @@ pub enum TokenLimit {
     MaxTokens,
     /// `max_completion_tokens`, which reasoning models require.
     MaxCompletionTokens,
+}
+
+/// The ids of tool calls in a chat request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallIdForm {
+    /// As clients and other servers write them.
+    #[default]
+    Any,
+    /// Nine ASCII letters and digits.
+    NineAlphanumeric,
 }
 
 /// How the messages protocol tells a model to think.

@@ -239,6 +239,8 @@ pub enum CallIdRule {
     Chars(usize),
     /// Texts of one to this number of ASCII letters, digits, `_` and `-`.
     Plain(usize),
+    /// Texts of exactly this number of ASCII letters and digits.
+    Alphanumeric(usize),
 }
 
 /// Which names of tools are accepted: ASCII letters, digits, `_`, `-` and further bytes.

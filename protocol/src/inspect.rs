@@ -13,6 +13,7 @@ use self::choices::ChoiceTracker;
 pub(crate) use self::choices::StreamChoice;
 use crate::conversation::{Failure, Protocol, Usage};
 use crate::lazy_json::{self, members};
+use crate::output_estimate::estimated_output;
 
 /// Maximum size of the response object that the failure of a stream repeats (responses).
 pub const MAX_KEPT_BYTES: usize = 256 * 1024;
@@ -40,6 +41,8 @@ pub struct StreamInspector {
     pub usage: Option<Usage>,
     /// Number of events with content.
     pub pieces: u64,
+    /// Bytes of their text.
+    written: u64,
     /// How far the stream has come.
     pub progress: StreamProgress,
     /// The response object from the start of the stream (responses).
@@ -106,6 +109,7 @@ impl StreamInspector {
             choices: ChoiceTracker::default(),
             usage: None,
             pieces: 0,
+            written: 0,
             progress: StreamProgress::Underway,
             started: None,
             output: Vec::new(),
@@ -178,6 +182,16 @@ impl StreamInspector {
         self.choices.note(self.protocol, choices);
         let finished = self.choices.have_finished(self.wanted);
         self.progress = if finished { StreamProgress::Finished } else { StreamProgress::Underway };
+    }
+
+    /// Counts text that the model wrote, in bytes.
+    pub(crate) fn note_written(&mut self, bytes: usize) {
+        self.written = self.written.saturating_add(bytes as u64);
+    }
+
+    /// Estimated tokens of the answer so far.
+    pub fn output(&self) -> u64 {
+        estimated_output(self.pieces, self.written)
     }
 
     /// Takes the usage of an event. Returns whether there is one.
@@ -270,6 +284,69 @@ mod tests {
         assert_eq!(seen(&mut inspector, &events[2..]), ["hide", "pass"]);
         assert_eq!(inspector.progress, StreamProgress::Ended);
         assert_eq!(inspector.usage.and_then(|usage| usage.output), Some(4));
+    }
+
+    #[test]
+    fn output_of_a_stream_is_estimated_from_its_text_and_its_hidden_thoughts() {
+        let text = "x".repeat(400);
+        let (plain, hidden) = (100, 75);
+        for (protocol, expected, event) in [
+            (Protocol::Chat, plain, r#"{"choices":[{"delta":{"role":"assistant","content":"TEXT"}}]}"#),
+            // Two names for one thought.
+            (
+                Protocol::Chat,
+                plain,
+                r#"{"choices":[{"delta":{"reasoning_content":"TEXT","reasoning":"TEXT"}}]}"#,
+            ),
+            (
+                Protocol::Chat,
+                plain,
+                r#"{"choices":[{"delta":{"tool_calls":[{"id":"TEXT","function":{"arguments":"TEXT"}}]}}]}"#,
+            ),
+            (Protocol::Chat, 1, r#"{"choices":[{"delta":{"audio":{"data":"TEXT"}},"logprobs":"TEXT"}]}"#),
+            (Protocol::Responses, plain, r#"{"type":"response.reasoning_text.delta","delta":"TEXT"}"#),
+            (Protocol::Responses, 1, r#"{"type":"response.audio.delta","delta":"TEXT"}"#),
+            (
+                Protocol::Responses,
+                hidden,
+                r#"{"type":"response.output_item.done","item":{"type":"reasoning","encrypted_content":"TEXT"}}"#,
+            ),
+            (
+                Protocol::Messages,
+                plain,
+                r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"TEXT"}}"#,
+            ),
+            (
+                Protocol::Messages,
+                hidden,
+                r#"{"type":"content_block_delta","delta":{"type":"signature_delta","signature":"TEXT"}}"#,
+            ),
+            (
+                Protocol::Messages,
+                hidden,
+                r#"{"type":"content_block_start","content_block":{"type":"redacted_thinking","data":"TEXT"}}"#,
+            ),
+            (
+                Protocol::Messages,
+                0,
+                r#"{"type":"content_block_start","content_block":{"type":"web_search_tool_result","data":"TEXT"}}"#,
+            ),
+            (Protocol::Native, plain, r#"{"candidates":[{"content":{"parts":[{"text":"TEXT"}]}}]}"#),
+            (
+                Protocol::Native,
+                hidden,
+                r#"{"candidates":[{"content":{"parts":[{"thoughtSignature":"TEXT"}]}}]}"#,
+            ),
+            (
+                Protocol::Native,
+                1,
+                r#"{"candidates":[{"content":{"parts":[{"inlineData":{"data":"TEXT"}}]}}]}"#,
+            ),
+        ] {
+            let mut inspector = StreamInspector::new(protocol, "m", false);
+            inspector.event(None, &event.replace("TEXT", &text));
+            assert_eq!(inspector.output(), expected, "{event}");
+        }
     }
 
     #[test]

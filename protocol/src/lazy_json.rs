@@ -37,6 +37,13 @@ pub fn items(array: &str, max: usize) -> Result<Vec<&RawValue>, serde_json::Erro
     Ok(items)
 }
 
+/// Visits the items of an array as raw text, without a list of them. Errors: the text isn't a single JSON array.
+pub fn each_item<'a>(array: &'a str, visit: impl FnMut(&'a RawValue)) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(array);
+    deserializer.deserialize_seq(EachItem(visit))?;
+    deserializer.end()
+}
+
 /// The position of a value in the text it was found in.
 pub fn place(document: &str, value: &RawValue) -> Range<usize> {
     let start = value.get().as_ptr().addr() - document.as_ptr().addr();
@@ -112,6 +119,23 @@ impl<'de> Visitor<'de> for ItemVisitor {
             found.push(item);
         }
         Ok(found)
+    }
+}
+
+struct EachItem<F>(F);
+
+impl<'de, F: FnMut(&'de RawValue)> Visitor<'de> for EachItem<F> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element()? {
+            (self.0)(item);
+        }
+        Ok(())
     }
 }
 

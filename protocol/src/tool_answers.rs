@@ -42,7 +42,7 @@ impl ClientCalls {
                 tools.insert(written.to_owned(), (name.clone(), is_custom));
             }
         }
-        let ids = CallIds::new(conversation.source);
+        let ids = CallIds::new(conversation.source.codec().rules().call_ids);
         Self { ids, tools, held: HashMap::new(), held_bytes: 0 }
     }
 

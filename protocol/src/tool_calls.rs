@@ -24,6 +24,9 @@ fn is_call_id(id: &str, rule: CallIdRule) -> bool {
         CallIdRule::Any => true,
         CallIdRule::Chars(max) => !id.is_empty() && id.chars().count() <= max,
         CallIdRule::Plain(max) => !id.is_empty() && id.len() <= max && id.bytes().all(is_plain),
+        CallIdRule::Alphanumeric(length) => {
+            id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        }
     }
 }
 
@@ -59,8 +62,20 @@ pub(super) struct CallIds {
 }
 
 impl CallIds {
-    pub(super) fn new(protocol: Protocol) -> Self {
-        Self { rule: protocol.codec().rules().call_ids, used: HashSet::new(), made: HashMap::new() }
+    pub(super) fn new(rule: CallIdRule) -> Self {
+        Self { rule, used: HashSet::new(), made: HashMap::new() }
+    }
+
+    /// An id in place of another one, which a call already has or the protocol rejects.
+    fn make(&self, id: &str, number: u64) -> String {
+        match self.rule {
+            CallIdRule::Alphanumeric(length) => {
+                let mut made = digest(id, number, length.div_ceil(2));
+                made.truncate(length);
+                made
+            }
+            _ => format!("call_{}", digest(id, number, ID_DIGEST_BYTES)),
+        }
     }
 
     /// The id of the next call.
@@ -72,11 +87,12 @@ impl CallIds {
         if is_call_id(id, self.rule) && self.used.insert(id.to_owned()) {
             return id.to_owned();
         }
-        let number = self.made.entry(id.to_owned()).or_default();
+        let mut number = self.made.get(id).copied().unwrap_or_default();
         loop {
-            let made = format!("call_{}", digest(id, *number, ID_DIGEST_BYTES));
-            *number += 1;
+            let made = self.make(id, number);
+            number += 1;
             if self.used.insert(made.clone()) {
+                self.made.insert(id.to_owned(), number);
                 return made;
             }
         }
@@ -200,7 +216,7 @@ mod tests {
         for protocol in PROTOCOLS {
             let rules = protocol.codec().rules();
             let mut taken = HashSet::new();
-            let mut ids = CallIds::new(protocol);
+            let mut ids = CallIds::new(rules.call_ids);
             for original in originals {
                 let made = made_name(original, &rules.tool_names, &taken);
                 assert!(
@@ -218,12 +234,25 @@ mod tests {
     #[test]
     fn first_call_keeps_its_id_and_duplicates_get_stable_ones() {
         let ids = || {
-            let mut ids = CallIds::new(Protocol::Chat);
+            let mut ids = CallIds::new(CallIdRule::Chars(40));
             ["x", "y", "x", "x"].map(|id| ids.next(id))
         };
         let [first, other, second, third] = ids();
         assert_eq!([first.as_str(), other.as_str()], ["x", "y"]);
         assert!(second != first && second != third && third != first);
         assert_eq!(ids(), [first, other, second, third]);
+    }
+
+    #[test]
+    fn ids_of_an_exact_length_are_stable_unique_and_kept_if_they_have_it() {
+        let rule = CallIdRule::Alphanumeric(9);
+        let ids = || {
+            let mut ids = CallIds::new(rule);
+            ["call_1", "D681PevKs", "call_1", "", "call_12345678901234567890"].map(|id| ids.next(id))
+        };
+        let made = ids();
+        assert!(made.iter().all(|id| is_call_id(id, rule)), "{made:?}");
+        assert_eq!((made[1].as_str(), made.iter().collect::<HashSet<_>>().len()), ("D681PevKs", made.len()));
+        assert_eq!(ids(), made);
     }
 }

@@ -11,7 +11,8 @@ use super::Defaults;
 use super::answer_format;
 use super::calls::NO_RESULT;
 use super::tool_calls::{CallIds, ToolNames};
-use crate::codec::CustomToolSupport;
+use crate::capabilities::CallIdForm;
+use crate::codec::{CallIdRule, CustomToolSupport};
 use crate::conversation::{
     Conversation, Input, JsonPointer, Located, MediaSource, Part, PartKind, Protocol, Role, Tool, ToolChoice,
     ToolKind, ToolResult, Turn,
@@ -32,6 +33,14 @@ pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
         CustomToolSupport::Always => true,
         CustomToolSupport::ByUpstream => !defaults.functions_only,
         CustomToolSupport::Never => false,
+    }
+}
+
+/// Which ids of calls the target accepts.
+fn call_ids(target: Protocol, defaults: Defaults) -> CallIdRule {
+    match defaults.capabilities.call_ids {
+        CallIdForm::NineAlphanumeric if target == Protocol::Chat => CallIdRule::Alphanumeric(9),
+        _ => target.codec().rules().call_ids,
     }
 }
 
@@ -64,9 +73,10 @@ pub(super) fn arrange(
         name_tools(conversation.to_mut(), &names, has_custom, &mut lost);
     }
     answer_format::instruct(&mut conversation, target);
-    if !is_arranged(&conversation.turns, target) {
+    let call_ids = call_ids(target, defaults);
+    if !is_arranged(&conversation.turns, call_ids) {
         let turns = std::mem::take(&mut conversation.to_mut().turns);
-        conversation.to_mut().turns = ordered(turns, target, &mut lost);
+        conversation.to_mut().turns = ordered(turns, target, call_ids, &mut lost);
     }
     ArrangedConversation { conversation, lost }
 }
@@ -267,8 +277,8 @@ pub(super) fn custom_text(arguments: &str) -> String {
 }
 
 /// Whether results follow their calls in order, and the target accepts all ids and arguments as they are.
-fn is_arranged(turns: &[Turn], target: Protocol) -> bool {
-    let mut ids = CallIds::new(target);
+fn is_arranged(turns: &[Turn], call_ids: CallIdRule) -> bool {
+    let mut ids = CallIds::new(call_ids);
     let mut expected: VecDeque<&str> = VecDeque::new();
     for turn in turns {
         if turn.role == Role::Tool && expected.is_empty() || turn.role != Role::Tool && !expected.is_empty() {
@@ -328,8 +338,13 @@ struct PendingCalls {
 }
 
 /// Moves results directly behind their calls, in the same order, and everything else behind them in its own order.
-fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<JsonPointer>) -> Vec<Turn> {
-    let calls = matched(&mut turns, target, lost);
+fn ordered(
+    mut turns: Vec<Turn>,
+    target: Protocol,
+    call_ids: CallIdRule,
+    lost: &mut Vec<JsonPointer>,
+) -> Vec<Turn> {
+    let calls = matched(&mut turns, call_ids, lost);
     let mut calls = calls.into_iter();
     let mut all: Vec<Turn> = Vec::with_capacity(turns.len());
     for mut turn in turns {
@@ -379,8 +394,8 @@ fn result_of(called: UnresolvedCall, target: Protocol) -> Option<Part> {
 
 /// Takes all results out of the turns and returns all calls in order, each with its result and its new id. A result
 /// belongs to the nearest preceding call with its id that has none yet.
-fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<JsonPointer>) -> Vec<UnresolvedCall> {
-    let mut ids = CallIds::new(target);
+fn matched(turns: &mut [Turn], call_ids: CallIdRule, lost: &mut Vec<JsonPointer>) -> Vec<UnresolvedCall> {
+    let mut ids = CallIds::new(call_ids);
     let mut calls: Vec<UnresolvedCall> = Vec::new();
     let mut waiting: HashMap<String, PendingCalls> = HashMap::new();
     for (index, turn) in turns.iter_mut().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gatewright_protocol::{Roles, Thinking, TokenLimit};
+use gatewright_protocol::{CallIdForm, Roles, Thinking, TokenLimit};
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -86,6 +86,12 @@ pub(crate) struct Upstream {
     pub(crate) token_limit: Option<TokenLimit>,
     /// Whether its chat server accepts custom tools, whose input is text. If not, they are sent as functions. Default: true.
     pub(crate) custom_tools: Option<bool>,
+    /// Which ids of tool calls its chat server accepts: "any", or "nine_alphanumeric" (letters and digits). Other ids are replaced.
+    /// Default: "any".
+    pub(crate) call_ids: Option<CallIdForm>,
+    /// Whether its chat server accepts a message of the user directly after the result of a tool. If not, an answer comes between
+    /// them. Default: true.
+    pub(crate) user_after_tool: Option<bool>,
     /// Whether its chat server accepts the reasoning of earlier responses (`reasoning_content`, `reasoning_details`). Default:
     /// true.
     pub(crate) reasoning_content: Option<bool>,

@@ -2,7 +2,8 @@ use std::ffi::OsString;
 
 use super::*;
 use crate::{
-    Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, UpstreamConfig, read_text,
+    CallIdForm, Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, UpstreamConfig,
+    read_text,
 };
 
 /// Pretends that every variable is set.
@@ -100,6 +101,8 @@ fn preset_capabilities_match_their_files() {
     let mistral = Capabilities {
         roles: Roles::SystemFirst,
         custom_tools: false,
+        call_ids: CallIdForm::NineAlphanumeric,
+        user_after_tool: false,
         reasoning_content: false,
         stream_options: false,
         ..Capabilities::default()

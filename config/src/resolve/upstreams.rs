@@ -110,6 +110,8 @@ impl ConfigResolver<'_> {
             roles: file.roles.unwrap_or(assumed.roles),
             token_limit: file.token_limit.unwrap_or(assumed.token_limit),
             custom_tools: file.custom_tools.unwrap_or(assumed.custom_tools),
+            call_ids: file.call_ids.unwrap_or(assumed.call_ids),
+            user_after_tool: file.user_after_tool.unwrap_or(assumed.user_after_tool),
             reasoning_content: file.reasoning_content.unwrap_or(assumed.reasoning_content),
             stream_options: file.stream_options.unwrap_or(assumed.stream_options),
             bucket_urls: file.bucket_urls.unwrap_or(assumed.bucket_urls),

@@ -39,6 +39,8 @@ pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<UsageWriter
     let alive = Arc::downgrade(authenticator);
     let (writing, living) = (Arc::clone(writer), Weak::clone(&alive));
     supervise("usage", PAUSE, move || write_usage(Arc::clone(&writing), Weak::clone(&living)));
+    let following = Weak::clone(&alive);
+    supervise("spending", PAUSE, move || follow_spending(Weak::clone(&following)));
     let beating = Weak::clone(&alive);
     supervise("hanging", PAUSE, move || beat(Weak::clone(&beating)));
     let writer = Arc::clone(writer);
@@ -46,29 +48,30 @@ pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<UsageWriter
 }
 
 async fn write_usage(writer: Arc<UsageWriter>, alive: Weak<Authenticator>) {
-    let mut writing = FailureLog::of("usage is not written yet");
-    let mut following = FailureLog::of("the spending of other gateways is not counted against budgets");
-    let mut next = Instant::now();
+    let mut log = FailureLog::of("usage is not written yet");
     loop {
         // Checked first, so that everything recorded before the end is still written.
         let last = alive.strong_count() == 0;
         let outcome = if last { writer.finish().await } else { writer.write().await };
-        writing.note(&outcome);
+        log.note(&outcome);
         if last {
             return;
         }
-        // The store's sums are most complete right after our own usage was written.
-        let started = Instant::now();
-        if outcome.is_ok()
-            && started >= next
-            && let Some(authenticator) = alive.upgrade()
-        {
-            following.note(&authenticator.follow_spending().await);
-            // This doesn't keep a store with much usage busy. After an outage, the store is read again soon.
-            next = started + (started.elapsed() * 20).clamp(SPENDING_PAUSE, MAX_SPENDING_PAUSE);
-        }
         // Many requests may fill the journal sooner.
         _ = tokio::time::timeout(PAUSE, writer.journal_fills()).await;
+    }
+}
+
+/// Apart from the writes: one that hangs or fails must not hide what other gateways spend.
+async fn follow_spending(alive: Weak<Authenticator>) {
+    let mut log = FailureLog::of("the spending of other gateways is not counted against budgets");
+    while let Some(authenticator) = alive.upgrade() {
+        let started = Instant::now();
+        log.note(&authenticator.follow_spending().await);
+        drop(authenticator);
+        // This doesn't keep a store with much usage busy. After an outage, the store is read again soon.
+        let interval = (started.elapsed() * 20).clamp(SPENDING_PAUSE, MAX_SPENDING_PAUSE);
+        tokio::time::sleep(interval.saturating_sub(started.elapsed())).await;
     }
 }
 
@@ -124,5 +127,95 @@ impl FailureLog {
             _ => {}
         }
         self.failing = outcome.is_err();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright::{ApiKey, operations};
+    use gatewright_store::{
+        Batch, Day, KeyLimits, MemoryStore, NewKey, ResolvedUsageQuery, Rows, SpentByKey, StoreFuture,
+        Totals, UsageKey, UsageRow, UsageStore,
+    };
+    use http::{HeaderMap, HeaderValue, header};
+    use tokio::sync::Notify;
+
+    use super::super::data::Data;
+    use super::super::registry::Registry;
+    use super::*;
+    use crate::usage::LimitExceeded;
+
+    /// Long enough for a busy machine; no passing test reaches it.
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    /// Never confirms a write.
+    #[derive(Default)]
+    struct HangingWrites {
+        store: MemoryStore,
+        hangs: Notify,
+    }
+
+    impl UsageStore for HangingWrites {
+        fn add_usage<'s>(&'s self, _: &'s Batch, _: &'s Rows) -> StoreFuture<'s, ()> {
+            self.hangs.notify_one();
+            Box::pin(std::future::pending())
+        }
+
+        fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
+            self.store.usage(query)
+        }
+
+        fn spent(&self, day: Day) -> StoreFuture<'_, SpentByKey> {
+            self.store.spent(day)
+        }
+    }
+
+    /// Polls until there is a result.
+    async fn until<T>(mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+        let waiting = async {
+            loop {
+                if let Some(found) = poll().await {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("it becomes true")
+    }
+
+    #[tokio::test]
+    async fn spending_of_other_gateways_is_followed_while_our_own_write_hangs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Data::open(Some(folder.path()), None, None).expect("a folder");
+        let limits = KeyLimits { tokens_per_day: Some(100), ..KeyLimits::default() };
+        let mut new = NewKey::new("k");
+        new.limits = limits;
+        let issued = Registry::new(data.clone()).create(new).await.expect("a key");
+        let slow = Arc::new(HangingWrites::default());
+        let writer = Arc::new(UsageWriter::new(Arc::clone(&slow) as _, Arc::default(), None));
+        let own = ApiKey::new("gw-own").expect("a key");
+        let authenticator = Arc::new(Authenticator::new(data.clone(), &own, None, writer.ledger(), None));
+        start(&authenticator, &writer);
+        let admit = || {
+            let bearer = HeaderValue::from_str(&format!("Bearer {}", issued.secret.expose())).expect("ASCII");
+            let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, bearer)]);
+            authenticator.admit(&operations::CREATE_CHAT_COMPLETION, &mut headers, &mut Vec::new())
+        };
+        let caller = until(async || admit().ok()).await;
+        assert!(caller.begin().await.is_ok());
+
+        let place = |key: &str| UsageKey {
+            day: Day::today(),
+            key: key.into(),
+            model: "m".into(),
+            upstream: "u".into(),
+        };
+        let totals = Totals { requests: 1, input: 100, ..Totals::default() };
+        writer.ledger().add(&place("another"), &totals);
+        slow.hangs.notified().await;
+        let batch = Batch { writer: "another gateway".into(), number: 1 };
+        data.store.add_usage(&batch, &[(place(caller.id()), totals)].into()).await.expect("a store");
+        let exceeded = until(async || caller.begin().await.err()).await;
+        assert_eq!(exceeded, LimitExceeded::TokensOfDay);
     }
 }

@@ -66,7 +66,8 @@ impl BackgroundResponse {
         if Handle::try_current().is_err() {
             return;
         }
-        let Some(followed) = app.access.followed.follow(&self.id) else { return };
+        let followed = app.access.followed.follow(&self.id, self.caller.id(), app.percent_of_key());
+        let Some(followed) = followed else { return };
         let worker = Arc::clone(app);
         app.task_runner.spawn(async move {
             self.wait(&worker, &mut charge, &followed).await;

@@ -44,7 +44,7 @@ impl RequestContext {
         }
         let meta = cache.rewritten.as_ref().unwrap_or(&self.meta);
         let upstream_request = upstream_request(
-            meta.body_for(protocol, model, destination.provider.capabilities()),
+            meta.body_for(protocol, model, cache.capabilities_of(&destination.provider)),
             cache.recorder.clone(),
         );
         let has_copy = cache.previous.as_ref().is_some_and(|previous| previous.documents.is_some());

@@ -78,8 +78,8 @@ pub(crate) trait EventProcessor: Send {
     /// The usage known so far.
     fn usage(&self) -> Option<Usage>;
 
-    /// Number of events with content.
-    fn pieces(&self) -> u64;
+    /// Estimated tokens of the answer so far.
+    fn output(&self) -> u64;
 
     /// The response as the stream began it, which its provider may finish without a reader (responses).
     fn started(&self) -> Option<&RawValue> {
@@ -241,8 +241,8 @@ impl EventProcessor for PassthroughStream {
         self.inspector.started.as_deref()
     }
 
-    fn pieces(&self) -> u64 {
-        self.inspector.pieces
+    fn output(&self) -> u64 {
+        self.inspector.output()
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Protocol;
-use gatewright_protocol::{Action, AnswerAdapter, PlainAction, ResponseContext};
+use gatewright_protocol::{Action, AnswerAdapter, Capabilities, PlainAction, ResponseContext};
 use gatewright_simulator::budget::Budget;
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::request_meta::RequestMeta;
 use super::translate_request::{RequestTranslation, TranslatedRequest, is_strict, reported};
 use super::{LONG_BODY, RequestContext, estimate};
 use crate::app::App;
-use crate::routing::Destination;
+use crate::routing::{Destination, Provider};
 use crate::storage::ResponseRecord;
 use crate::wire::{ApiError, Call, Response, json_response};
 
@@ -44,6 +44,32 @@ pub(super) struct RequestCache {
     pub(super) is_checked: bool,
     /// What the request of a plain operation wants of the answer, if that is read.
     pub(super) form: Option<Arc<dyn AnswerForm>>,
+    /// The upstream that rejected the `stream_options` of this request, and may accept it without them.
+    pub(super) without_stream_options: Option<Arc<Provider>>,
+}
+
+impl RequestCache {
+    fn is_without_stream_options(&self, provider: &Arc<Provider>) -> bool {
+        self.without_stream_options.as_ref().is_some_and(|refusing| Arc::ptr_eq(refusing, provider))
+    }
+
+    /// What the server of an upstream supports of this request.
+    pub(super) fn capabilities_of(&self, provider: &Arc<Provider>) -> Capabilities {
+        let known = provider.capabilities();
+        let stream_options = known.stream_options && !self.is_without_stream_options(provider);
+        Capabilities { stream_options, ..known }
+    }
+}
+
+/// What a request does about `stream_options`, which not every upstream supports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamOptionsUse {
+    /// They are the client's, or there are none.
+    Untouched,
+    /// The gateway added them.
+    Added,
+    /// The gateway omits them, since the upstream has just rejected them.
+    TriedWithout,
 }
 
 /// The request as one upstream gets it.
@@ -66,14 +92,13 @@ pub(super) struct UpstreamRequest {
     pub(super) estimate: Option<u64>,
     /// Whether the upstream must know the previous response, but the gateway could resend the conversation instead.
     pub(super) may_be_forgotten: bool,
-    /// Whether the gateway added `stream_options`, which the upstream may reject.
-    pub(super) adds_stream_options: bool,
+    pub(super) stream_options: StreamOptionsUse,
 }
 
 impl UpstreamRequest {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
         let (dropped, context, adapter, recorder, compacts) = (None, None, None, None, None);
-        let (form, estimate, may_be_forgotten, adds_stream_options) = (None, None, false, false);
+        let (form, estimate, may_be_forgotten) = (None, None, false);
         Self {
             protocol,
             body,
@@ -85,8 +110,13 @@ impl UpstreamRequest {
             form,
             estimate,
             may_be_forgotten,
-            adds_stream_options,
+            stream_options: StreamOptionsUse::Untouched,
         }
+    }
+
+    /// Whether this failure is about the `stream_options` that the gateway added.
+    pub(super) fn stream_options_refused(&self, failure: &AttemptFailure) -> bool {
+        self.stream_options == StreamOptionsUse::Added && failure.refuses_stream_options()
     }
 }
 
@@ -139,10 +169,16 @@ impl RequestContext {
             return self.prepare_plain(cache, action, protocol, model).await;
         }
         let is_relayed = protocol == self.protocol;
-        let adds_stream_options = protocol.binding().stream.usage_on_request
+        let wants_usage = protocol.binding().stream.usage_on_request
             && self.action == Action::Answer { stream: true }
-            && !(is_relayed && self.meta.include_usage)
-            && destination.provider.capabilities().stream_options;
+            && !(is_relayed && self.meta.include_usage);
+        let stream_options = match &destination.provider {
+            provider if !wants_usage || !provider.capabilities().stream_options => {
+                StreamOptionsUse::Untouched
+            }
+            provider if cache.is_without_stream_options(provider) => StreamOptionsUse::TriedWithout,
+            _ => StreamOptionsUse::Added,
+        };
         let upstream_request = if is_relayed {
             self.relayed(cache, destination).await?
         } else {
@@ -151,7 +187,7 @@ impl RequestContext {
         };
         let source = cache.rewritten.as_ref().unwrap_or(&self.meta);
         let body = charged(&self.app, &self.call, upstream_request.body, &source.body)?;
-        Ok(UpstreamRequest { body, adds_stream_options, ..upstream_request })
+        Ok(UpstreamRequest { body, stream_options, ..upstream_request })
     }
 
     /// Translates the request to another protocol.
@@ -167,7 +203,8 @@ impl RequestContext {
         };
         let (context, recorder, compacts) =
             (Some(translation.context()), translation.recorder(), translation.compacts());
-        let (model, capabilities) = (Arc::clone(&destination.model), destination.provider.capabilities());
+        let (model, capabilities) =
+            (Arc::clone(&destination.model), cache.capabilities_of(&destination.provider));
         let counts = self.protocol.binding().stream.begins_with_usage
             && self.action == Action::Answer { stream: true };
         let write = move |_: &Call| {

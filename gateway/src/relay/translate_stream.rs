@@ -11,7 +11,7 @@ use super::frames::{Fields, blocks};
 use super::passthrough_stream::{EventKind, EventProcessor, Framing, open_array};
 use super::translate_request::weight;
 use super::{LONG_BODY, MAX_SPARE};
-use gatewright_protocol::inspect::StreamProgress;
+use gatewright_protocol::{estimated_output, inspect::StreamProgress};
 
 /// See the module.
 pub(super) struct StreamTranslation {
@@ -24,7 +24,9 @@ pub(super) struct StreamTranslation {
     usage: Option<Usage>,
     /// Estimated tokens of the request, until the upstream reports them: for the first event of a client's stream.
     estimate: Option<u64>,
+    /// Number of deltas with content, and bytes of their text.
     pieces: u64,
+    written: u64,
     /// Bytes retained until the end: what the answer echoes from the request, its recorder, and the texts, citations and other
     /// parts so far, which some protocols repeat.
     retained_bytes: usize,
@@ -57,6 +59,7 @@ impl StreamTranslation {
             usage: None,
             estimate: None,
             pieces: 0,
+            written: 0,
             retained_bytes,
             wanted: 0,
             finished: 0,
@@ -120,6 +123,7 @@ impl StreamTranslation {
                 }
                 _ => {
                     self.pieces += 1;
+                    self.written = self.written.saturating_add(delta.written() as u64);
                     self.retained_bytes += delta.memory();
                     passed = EventKind::Content;
                 }
@@ -215,8 +219,8 @@ impl EventProcessor for StreamTranslation {
         self.usage
     }
 
-    fn pieces(&self) -> u64 {
-        self.pieces
+    fn output(&self) -> u64 {
+        estimated_output(self.pieces, self.written)
     }
 
     fn weight(&self, block: &Bytes) -> usize {

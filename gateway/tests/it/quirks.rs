@@ -3,8 +3,8 @@
 use gatewright_gateway::Kind;
 use serde_json::{Value, json};
 
-use crate::support::{Event, start_with};
-use crate::upstreams::{Scripted, chunks, completion, config, json_answer, question, stream, upstream};
+use crate::support::{Event, start_with, until};
+use crate::upstreams::{Scripted, Step, chunks, completion, config, json_answer, question, stream, upstream};
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
@@ -64,4 +64,26 @@ async fn error_quoting_stream_options_does_not_disable_them() {
     server.stream(CHAT, &question(true)).await;
     let seen = scripted.seen();
     assert!(!seen.last().expect("a request").json()["stream_options"].is_null());
+}
+
+/// Nor must a client that disconnects before it is known whether the request without them succeeds.
+#[tokio::test]
+async fn disconnect_after_a_rejection_does_not_disable_stream_options() {
+    let mut scripted = Scripted::answering(|seen| match &seen.json()["stream_options"] {
+        Value::Null if seen.body.contains("impatient") => vec![Step::Hang],
+        Value::Null => stream(&chunks(&["hello"])),
+        _ => json_answer(400, &json!({ "error": { "message": "unknown member: stream_options" } })),
+    })
+    .await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let mut impatient = question(true);
+    impatient["messages"][0]["content"] = "impatient".into();
+    let asking = tokio::spawn(server.post(CHAT, &impatient).send());
+    until(|| scripted.count() == 2).await;
+    asking.abort();
+    scripted.left().await;
+    server.stream(CHAT, &question(true)).await;
+    let tried: Vec<bool> =
+        scripted.seen().iter().map(|seen| !seen.json()["stream_options"].is_null()).collect();
+    assert_eq!(tried, [true, false, true, false]);
 }

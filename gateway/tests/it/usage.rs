@@ -12,7 +12,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::{Server, read, send, start_with};
-use crate::upstreams::{self, Scripted, Step, json_answer, question, upstream};
+use crate::upstreams::{self, STREAM_HEAD, Scripted, Step, json_answer, question, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
 
@@ -104,6 +104,41 @@ async fn aborted_stream_is_recorded_as_an_estimate() {
     let tokens = |name: &str| row[name].as_u64().expect("a count");
     assert!(tokens("input_tokens") > 0 && tokens("output_tokens") >= 2, "{row}");
     assert!(row["cost"].as_f64().is_some_and(|cost| cost > 0.0), "{row}");
+}
+
+/// Providers send long pieces, whose tokens a client must not get for free by disconnecting before the usage comes.
+#[tokio::test]
+async fn aborted_stream_is_estimated_from_its_text() {
+    let text = "word ".repeat(800);
+    for (kind, delta) in [
+        (Kind::Chat, json!({ "choices": [{ "index": 0, "delta": { "content": text } }] })),
+        (
+            Kind::Messages,
+            json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } }),
+        ),
+    ] {
+        let begun = match kind {
+            Kind::Messages => {
+                let events = upstreams::message_events();
+                format!("data: {}\n\ndata: {}\n\n", events[0], events[1])
+            }
+            _ => String::new(),
+        };
+        let begun = format!("{STREAM_HEAD}{begun}data: {delta}\n\n");
+        let one = Scripted::start([vec![Step::Write(begun.into()), Step::Hang]]).await;
+        let server = start(None, upstreams::config(vec![upstream("one", kind, &one.url)])).await;
+        let key = create(&server, json!({ "name": "ci" })).await;
+        let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key);
+        let mut stream = send(request.json(&question(true))).await;
+        let mut got = Vec::new();
+        while got.len() < text.len() {
+            got.extend(stream.chunk().await.expect("bytes").expect("an event"));
+        }
+        drop(stream);
+        let row = row_of(&server, "key=ci", 1).await;
+        assert_eq!((&row["complete"], &row["estimated"]), (&json!(0), &json!(1)), "{row}");
+        assert!((1000..1010).contains(&row["output_tokens"].as_u64().expect("a count")), "{kind:?}: {row}");
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Reads what the gateway must know of a chunk, without building a tree.
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use crate::inspect::{DONE, EventAction, StreamChoice, StreamInspector, StreamProgress, is_given};
 use crate::lazy_json::{self, members};
+use crate::output_estimate::{text, texts};
 
 /// Reads a chunk, or the event that ends the stream. Errors: it is neither.
 pub(super) fn event(
@@ -30,6 +32,9 @@ pub(super) fn event(
     let choices: Vec<StreamChoice<'_>> =
         choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
     inspector.pieces += u64::from(!choices.is_empty());
+    for delta in choices.iter().filter_map(|choice| choice.delta) {
+        inspector.note_written(written_in(delta));
+    }
     inspector.note(&choices);
     if inspector.take_usage(usage) && inspector.hide_usage && choices.is_empty() {
         return Ok(EventAction::Hide);
@@ -45,4 +50,20 @@ pub(super) fn event(
         )));
     }
     Ok(inspector.renamed(data, model))
+}
+
+/// Bytes of the text that a delta adds.
+fn written_in(delta: &RawValue) -> usize {
+    let (mut answer, mut thought) = (0, 0);
+    // Another value than an object adds nothing.
+    _ = members(delta.get(), |name, value| match name {
+        "content" if value.get().starts_with('"') => answer += text(value),
+        "content" | "tool_calls" | "function_call" => answer += texts(value),
+        "refusal" => answer += text(value),
+        // Some servers write a thought under several names.
+        "reasoning" | "reasoning_content" => thought = thought.max(text(value)),
+        "reasoning_details" => thought = thought.max(texts(value)),
+        _ => {}
+    });
+    answer + thought
 }

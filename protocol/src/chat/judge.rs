@@ -41,6 +41,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::of_provider("system_first", system_first),
     Rule::of_provider("functions_only", functions_only),
     Rule::of_provider("no_reasoning_content", no_reasoning_content),
+    Rule::of_provider("nine_alphanumeric", nine_alphanumeric),
+    Rule::of_provider("no_user_after_tool", no_user_after_tool),
 ];
 
 fn messages(body: &Value) -> impl Iterator<Item = (String, &Value)> {
@@ -474,5 +476,28 @@ fn no_reasoning_content(body: &Value, findings: &mut Findings) {
                 findings.report(format!("{at}/{name}"), "is unsupported");
             }
         }
+    }
+}
+
+/// "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9". Source: github.com/anomalyco/opencode/issues/1680.
+fn nine_alphanumeric(body: &Value, findings: &mut Findings) {
+    let of_calls = calls(body).map(|(at, call)| (format!("{at}/id"), text(call, "id")));
+    let results = messages(body).filter(|(_, message)| message["role"] == "tool");
+    let of_results = results.map(|(at, result)| (format!("{at}/tool_call_id"), text(result, "tool_call_id")));
+    for (at, id) in of_calls.chain(of_results) {
+        if id.len() != 9 || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            findings.report(at, format!("{id:?} must be a-z, A-Z, 0-9, with a length of 9"));
+        }
+    }
+}
+
+/// "Unexpected role 'user' after role 'tool'". Source: github.com/avante-corp/avante.nvim/issues/2562.
+fn no_user_after_tool(body: &Value, findings: &mut Findings) {
+    let mut after_tool = false;
+    for (at, message) in messages(body) {
+        if after_tool && message["role"] == "user" {
+            findings.report(format!("{at}/role"), "Unexpected role 'user' after role 'tool'");
+        }
+        after_tool = message["role"] == "tool";
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{functions, reasoning, tools};
 use crate::cache_marks;
+use crate::calls::NOTHING;
 use crate::capabilities::Roles;
 use crate::conversation::{
     Conversation, Media, MediaSource, Part, PartKind, Protocol, Role, ToolCall, ToolResult, Turn,
@@ -35,7 +36,22 @@ pub(super) fn messages(conversation: &Conversation, writer: &mut RequestWriter<'
             messages.extend(message(turn, writer));
         }
     }
+    if !writer.is_same() && !writer.capabilities().user_after_tool {
+        answer_results(&mut messages);
+    }
     messages
+}
+
+/// Inserts an answer between results and the user's next message, for servers that expect the model's turn there.
+fn answer_results(messages: &mut Vec<Value>) {
+    let mut after_result = false;
+    for message in std::mem::take(messages) {
+        if after_result && message["role"] == "user" {
+            messages.push(json!({ "role": "assistant", "content": NOTHING }));
+        }
+        after_result = message["role"] == "tool";
+        messages.push(message);
+    }
 }
 
 fn is_instruction(turn: &Turn) -> bool {

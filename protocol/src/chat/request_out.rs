@@ -10,6 +10,7 @@ use crate::calls::NOTHING;
 use crate::capabilities::TokenLimit;
 use crate::conversation::{Conversation, Format, Located, Protocol, ThinkingBudget, Tool, ToolKind};
 use crate::members::{RequestWriter, object};
+use crate::model_rules::accepted_sampling;
 use crate::user::{self, MAX_USER};
 use crate::{Defaults, EncodedRequest, effort, tool_choice};
 
@@ -142,7 +143,7 @@ fn write_sampling(
     writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
-    let sampling = &conversation.sampling;
+    let sampling = accepted_sampling(conversation, writer);
     let numbers = [
         ("temperature", &sampling.temperature),
         ("top_p", &sampling.top_p),

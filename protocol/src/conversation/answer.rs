@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::{JsonPointer, Located, Media, MediaSource, Part, Protocol};
+use crate::output_estimate::hidden;
 use crate::tree;
 
 /// Memory of a citation besides its texts, in bytes: roughly an object with its fields.
@@ -281,6 +282,21 @@ impl Delta {
                 CITATION_BYTES + texts.map(String::len).sum::<usize>()
             }
             Self::Extra(given) => given.at.len() + tree::bytes(&given.value),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of the text that the model wrote.
+    pub fn written(&self) -> usize {
+        match self {
+            Self::Text { text, .. }
+            | Self::Refusal { text, .. }
+            | Self::CallInput { text, .. }
+            | Self::Thought { text, .. } => text.len(),
+            Self::Call { name, signature, .. } => {
+                name.len() + signature.as_ref().map_or(0, |signature| hidden(signature.len()))
+            }
+            Self::ThoughtSigned { signature, .. } => hidden(signature.len()),
             _ => 0,
         }
     }

@@ -7,6 +7,7 @@ use crate::Defaults;
 use crate::conversation::{Conversation, Format, Located, ThinkingBudget};
 use crate::members::{RequestWriter, object};
 use crate::messages::{SUMMARIZED, ThinkingPlan, enforced, plan_thinking, shows_thoughts};
+use crate::model_rules::accepted_sampling;
 
 /// Maximum temperature.
 const MAX_TEMPERATURE: f64 = 1.0;
@@ -122,7 +123,7 @@ impl ConverseSettings {
 
     /// Writes the sampling parameters. `thinks`: with thinking, models reject most of them.
     fn sampling(&mut self, conversation: &Conversation, thinks: bool, writer: &mut RequestWriter<'_>) {
-        let sampling = &conversation.sampling;
+        let sampling = accepted_sampling(conversation, writer);
         let is_possible =
             |number: f64| (0.0..=MAX_TEMPERATURE).contains(&number) && (!thinks || number >= 1.0);
         let temperature = sampling.temperature.as_ref().filter(|given| is_possible(float(given)));

@@ -13,6 +13,10 @@ pub(crate) struct StreamChoice<'a> {
     finish_reason: Option<&'a RawValue>,
     /// The finish reason of a candidate.
     reason: Option<&'a RawValue>,
+    /// What a chat choice adds.
+    pub(crate) delta: Option<&'a RawValue>,
+    /// The same of a candidate.
+    pub(crate) content: Option<&'a RawValue>,
 }
 
 impl<'de> Deserialize<'de> for StreamChoice<'de> {
@@ -23,6 +27,8 @@ impl<'de> Deserialize<'de> for StreamChoice<'de> {
             "index" => choice.index = Some(value),
             "finish_reason" => choice.finish_reason = Some(value),
             "finishReason" => choice.reason = Some(value),
+            "delta" => choice.delta = Some(value),
+            "content" => choice.content = Some(value),
             _ => {}
         })?;
         Ok(choice)

@@ -1,7 +1,10 @@
 //! Reads what the gateway must know of an event, without building a tree.
 
+use serde_json::value::RawValue;
+
 use crate::inspect::{EventAction, StreamInspector, StreamProgress, is_given};
 use crate::lazy_json::{self, members};
+use crate::output_estimate::{hidden_in, text};
 
 /// Reads an event. Errors: it isn't an object.
 pub(super) fn event(
@@ -9,12 +12,13 @@ pub(super) fn event(
     name: Option<&str>,
     data: &str,
 ) -> serde_json::Result<EventAction> {
-    let (mut kind, mut message, mut usage, mut error) = (None, None, None, None);
+    let (mut kind, mut message, mut usage, mut error, mut content) = (None, None, None, None, None);
     members(data, |name, value| match name {
         "type" => kind = lazy_json::string(value),
         "error" => error = Some(value),
         "message" => message = Some(value),
         "usage" => usage = Some(value),
+        "delta" | "content_block" => content = Some(value),
         _ => {}
     })?;
     let typed = kind.as_deref().unwrap_or_default();
@@ -26,7 +30,11 @@ pub(super) fn event(
         _ if typed.is_empty() && is_given(error) => {
             return Ok(inspector.error(data));
         }
-        "content_block_delta" => inspector.pieces += 1,
+        "content_block_start" => inspector.note_written(content.map_or(0, hidden_thought)),
+        "content_block_delta" => {
+            inspector.pieces += 1;
+            inspector.note_written(content.map_or(0, written_in));
+        }
         "message_stop" => inspector.progress = inspector.progress.max(StreamProgress::Ended),
         _ => {}
     }
@@ -40,4 +48,27 @@ pub(super) fn event(
     })?;
     inspector.take_usage(usage);
     Ok(inspector.renamed(data, model))
+}
+
+/// Bytes of the text that a delta adds.
+fn written_in(delta: &RawValue) -> usize {
+    let mut bytes = 0;
+    // Another value than an object adds nothing.
+    _ = members(delta.get(), |name, value| match name {
+        "text" | "thinking" | "partial_json" => bytes += text(value),
+        "signature" => bytes += hidden_in(value),
+        _ => {}
+    });
+    bytes
+}
+
+/// Bytes of a hidden thought, which comes at the start of its block.
+fn hidden_thought(block: &RawValue) -> usize {
+    let (mut is_thought, mut bytes) = (false, 0);
+    _ = members(block.get(), |name, value| match name {
+        "type" => is_thought = value.get() == r#""redacted_thinking""#,
+        "data" => bytes = hidden_in(value),
+        _ => {}
+    });
+    if is_thought { bytes } else { 0 }
 }

@@ -7,6 +7,7 @@ use super::thinking::ThinkingPlan;
 use super::{arrangement, thinking, tools};
 use crate::conversation::{Conversation, Format, Located, Protocol};
 use crate::members::{RequestWriter, object};
+use crate::model_rules::accepted_sampling;
 use crate::{Defaults, EncodedRequest, user};
 
 /// Maximum temperature of this protocol.
@@ -106,7 +107,7 @@ fn write_sampling(
     writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
-    let sampling = &conversation.sampling;
+    let sampling = accepted_sampling(conversation, writer);
     let float = |number: &Number| number.as_f64().unwrap_or_default();
     let is_same = writer.is_same();
     // Newer models accept only one of the two. A temperature of 1 is their default.

@@ -3,7 +3,8 @@
 use serde_json::value::RawValue;
 
 use crate::inspect::{EventAction, StreamChoice, StreamInspector, StreamProgress, is_given};
-use crate::lazy_json::members;
+use crate::lazy_json::{each_item, members};
+use crate::output_estimate::{hidden_in, text};
 
 /// Reads a document of a stream. Errors: it isn't an object.
 pub(super) fn event(inspector: &mut StreamInspector, data: &str) -> serde_json::Result<EventAction> {
@@ -23,12 +24,34 @@ pub(super) fn event(inspector: &mut StreamInspector, data: &str) -> serde_json::
     let candidates: Vec<StreamChoice<'_>> =
         candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
     inspector.pieces += u64::from(!candidates.is_empty());
+    for content in candidates.iter().filter_map(|candidate| candidate.content) {
+        inspector.note_written(written_in(content));
+    }
     // This protocol has no final event after this.
     inspector.note(&candidates);
     if blocked {
         inspector.progress = inspector.progress.max(StreamProgress::Finished);
     }
     Ok(inspector.renamed(data, model))
+}
+
+/// Bytes of the text in the parts of a content.
+fn written_in(content: &RawValue) -> usize {
+    let mut bytes = 0;
+    let mut part = |part: &RawValue| {
+        _ = members(part.get(), |name, value| match name {
+            "text" | "functionCall" | "executableCode" => bytes += text(value),
+            "thoughtSignature" => bytes += hidden_in(value),
+            _ => {}
+        });
+    };
+    // Values of other types have no parts.
+    _ = members(content.get(), |name, value| {
+        if name == "parts" {
+            _ = each_item(value.get(), &mut part);
+        }
+    });
+    bytes
 }
 
 /// Whether the prompt feedback says why there is no answer (native).

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::exact::Exact;
 use super::parts::{Parts, SIGNATURE};
@@ -16,6 +16,7 @@ use crate::conversation::{
 use crate::effort::budget_of;
 use crate::media;
 use crate::members::{RequestWriter, object};
+use crate::model_rules::{accepted_sampling, least_thinking};
 use crate::proof::NO_PROOF;
 use crate::tool_choice::possible;
 use crate::turns::late_instructions;
@@ -359,14 +360,16 @@ fn generation_config(
             set(name, json!(given.value.min(most)));
         }
     }
-    let sampling = &conversation.sampling;
+    let sampling = accepted_sampling(conversation, writer);
+    // No penalty is the default, and some models reject even that.
+    let is_some = |penalty: &&Located<Number>| writer.is_same() || penalty.value.as_f64() != Some(0.0);
     for (name, given) in [
-        ("temperature", &sampling.temperature),
-        ("topP", &sampling.top_p),
-        ("topK", &sampling.top_k),
-        ("frequencyPenalty", &sampling.frequency_penalty),
-        ("presencePenalty", &sampling.presence_penalty),
-        ("seed", &sampling.seed),
+        ("temperature", sampling.temperature.as_ref()),
+        ("topP", sampling.top_p.as_ref()),
+        ("topK", sampling.top_k.as_ref()),
+        ("frequencyPenalty", sampling.frequency_penalty.as_ref().filter(is_some)),
+        ("presencePenalty", sampling.presence_penalty.as_ref().filter(is_some)),
+        ("seed", sampling.seed.as_ref()),
     ] {
         if let Some(given) = given {
             set(name, json!(given.value));
@@ -445,12 +448,21 @@ fn thinking(conversation: &Conversation, writer: &mut RequestWriter<'_>, config:
         }
         (None, None) => None,
     };
+    let least = if writer.is_same() { 0 } else { least_thinking(&conversation.model) };
     if let Some(budget) = budget {
         let tokens = match budget {
-            ThinkingBudget::Off => json!(0),
-            ThinkingBudget::Adaptive => json!(-1),
-            ThinkingBudget::Tokens(tokens) => json!(tokens),
+            ThinkingBudget::Off => Some(0),
+            ThinkingBudget::Adaptive => None,
+            ThinkingBudget::Tokens(tokens) => Some(tokens),
         };
+        if tokens.is_some_and(|tokens| tokens < least) {
+            let given = wanted.budget.as_ref().map(|budget| &budget.at);
+            let given = given.or(wanted.effort.as_ref().map(|effort| &effort.at));
+            if let Some(at) = given {
+                writer.lose(at.clone());
+            }
+        }
+        let tokens = tokens.map_or(json!(-1), |tokens| json!(tokens.max(least)));
         thinking.insert("thinkingBudget".to_owned(), tokens);
     }
     if let Some(summary) = &wanted.summary {

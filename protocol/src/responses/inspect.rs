@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::inspect::{EventAction, MAX_KEPT_BYTES, StreamInspector, StreamProgress, is_given};
 use crate::lazy_json::{self, members};
+use crate::output_estimate;
 
 /// Reads an event. Errors: it isn't an object.
 pub(super) fn event(
@@ -12,18 +13,24 @@ pub(super) fn event(
     data: &str,
 ) -> serde_json::Result<EventAction> {
     let (mut kind, mut response, mut number, mut error, mut item) = (None, None, None, None, None);
+    let mut delta = None;
     members(data, |name, value| match name {
         "type" => kind = lazy_json::string(value),
         "error" => error = Some(value),
         "response" => response = Some(value),
         "item" => item = Some(value),
+        "delta" => delta = Some(value),
         "sequence_number" => number = serde_json::from_str(value.get()).ok(),
         _ => {}
     })?;
     let typed = kind.as_deref().unwrap_or_default();
     // The event name is the fallback if the data has no type.
     let kind = kind.as_deref().or(name).unwrap_or_default();
-    inspector.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
+    if kind.rsplit('.').next() == Some("delta") {
+        inspector.pieces += 1;
+        let text = delta.filter(|_| !matches!(kind, "response.audio.delta" | "response.output_audio.delta"));
+        inspector.note_written(text.map_or(0, output_estimate::text));
+    }
     if kind == "error" || typed.is_empty() && is_given(error) {
         return Ok(inspector.error(data));
     }
@@ -33,6 +40,7 @@ pub(super) fn event(
     }
     if let Some(item) = item.filter(|_| kind == "response.output_item.done") {
         inspector.keep_item(item);
+        inspector.note_written(hidden_thought(item));
     }
     let (mut model, mut usage) = (None, None);
     let read = response.map(|response| {
@@ -77,4 +85,16 @@ pub(super) fn event(
         inspector.started = Some(response.to_owned());
     }
     Ok(inspector.renamed(data, model))
+}
+
+/// Bytes of a thought that is encrypted in a finished item.
+fn hidden_thought(item: &RawValue) -> usize {
+    let mut bytes = 0;
+    // Another value than an object has none.
+    _ = members(item.get(), |name, value| {
+        if name == "encrypted_content" {
+            bytes = output_estimate::hidden_in(value);
+        }
+    });
+    bytes
 }

@@ -10,11 +10,12 @@ use super::{REDACTED, tools};
 use crate::cache_marks::CACHE_HINTS;
 use crate::calls::NOTHING;
 use crate::conversation::{
-    Conversation, Format, Input, Located, Part, PartKind, Protocol, Reasoning, Role, ThinkingBudget, Thought,
-    ToolCall, ToolResult, Turn,
+    Conversation, Format, Input, Located, Part, PartKind, Protocol, Reasoning, Role, Sampling,
+    ThinkingBudget, Thought, ToolCall, ToolResult, Turn,
 };
 use crate::effort::effort_of;
 use crate::members::{RequestWriter, object};
+use crate::model_rules::accepted_sampling;
 use crate::proof;
 use crate::stop_sequences;
 use crate::thoughts::joined;
@@ -70,7 +71,7 @@ pub(crate) fn request_out(conversation: &Conversation, _defaults: Defaults) -> E
         Some(given) => writer.lose(given.at.clone()),
         None => {}
     }
-    let sampling = &conversation.sampling;
+    let sampling = accepted_sampling(conversation, &mut writer);
     for (name, given) in [("temperature", &sampling.temperature), ("top_p", &sampling.top_p)] {
         if let Some(given) = given {
             set(name, json!(given.value));
@@ -83,7 +84,7 @@ pub(crate) fn request_out(conversation: &Conversation, _defaults: Defaults) -> E
     tools::write(conversation, &mut writer, &mut body);
     format(conversation, &mut writer, &mut body);
     reasoning(conversation, &mut writer, &mut body);
-    lose(conversation, &mut writer);
+    lose(conversation, &sampling, &mut writer);
     writer.complete(&mut body, "");
     writer.finish(body)
 }
@@ -139,12 +140,11 @@ fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)
 }
 
 /// Reports what the protocol can't express.
-fn lose(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
+fn lose(conversation: &Conversation, sampling: &Sampling, writer: &mut RequestWriter<'_>) {
     // The gateway searches the answer for stop sequences.
     for at in stop_sequences::lost(conversation) {
         writer.lose(at.clone());
     }
-    let sampling = &conversation.sampling;
     let numbers = [&sampling.top_k, &sampling.frequency_penalty, &sampling.presence_penalty, &sampling.seed];
     for number in numbers.into_iter().flatten() {
         writer.lose(number.at.clone());

@@ -31,8 +31,8 @@ pub(crate) enum Event {
     Called { call: u64, node: usize, key: String, operation: Operation },
     /// The call is over. A call without this line never ended.
     Answered { call: u64, outcome: Outcome },
-    /// The upstream starts to answer a node, which has admitted the request.
-    Begun { node: usize, intent: u64 },
+    /// The upstream starts to answer a node, which has admitted the request. `id`: of the response; older histories lack it.
+    Begun { node: usize, intent: u64, id: Option<String> },
     /// The upstream answered a node.
     Upstream { node: usize, intent: u64, input: u64, output: u64, whole: bool },
     /// The upstream accepted a video.

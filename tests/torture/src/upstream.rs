@@ -59,22 +59,19 @@ struct Answering {
     history: Arc<History>,
     node: usize,
     intent: u64,
-    /// Which text it is.
-    number: u64,
+    /// The ID of the response.
+    id: String,
     whole: bool,
 }
 
 impl Answering {
-    fn begin(provider: &Provider, headers: &HeaderMap, intent: u64) -> Self {
+    /// `kind`: the prefix of its ID.
+    fn begin(provider: &Provider, headers: &HeaderMap, kind: &str, intent: u64) -> Self {
         let (history, node) = (Arc::clone(&provider.history), node_of(headers));
-        history.add(Event::Begun { node, intent });
         let number = provider.texts.fetch_add(1, Ordering::Relaxed);
-        Self { history, node, intent, number, whole: false }
-    }
-
-    /// The ID of the response. `kind`: its prefix.
-    fn id(&self, kind: &str) -> String {
-        format!("{kind}_{}_{}", self.intent, self.number)
+        let id = format!("{kind}_{intent}_{number}");
+        history.add(Event::Begun { node, intent, id: Some(id.clone()) });
+        Self { history, node, intent, id, whole: false }
     }
 
     fn end(mut self) {
@@ -116,7 +113,7 @@ async fn think(intent: u64) {
 
 async fn chat(State(provider): State<Provider>, headers: HeaderMap, Json(request): Json<Value>) -> Response {
     let Some(intent) = intent_of(&request) else { return without_intent() };
-    let answering = Answering::begin(&provider, &headers, intent);
+    let answering = Answering::begin(&provider, &headers, "chat", intent);
     think(intent).await;
     let (input, output) = expected::tokens(intent);
     let usage =
@@ -125,7 +122,7 @@ async fn chat(State(provider): State<Provider>, headers: HeaderMap, Json(request
     if request["stream"] == true {
         return streamed(answering, model, &usage);
     }
-    let id = answering.id("chat");
+    let id = answering.id.clone();
     answering.end();
     let message = json!({ "role": "assistant", "content": expected::text(intent) });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
@@ -135,7 +132,7 @@ async fn chat(State(provider): State<Provider>, headers: HeaderMap, Json(request
 }
 
 fn streamed(answering: Answering, model: &Value, usage: &Value) -> Response {
-    let (intent, id) = (answering.intent, answering.id("chat"));
+    let (intent, id) = (answering.intent, answering.id.clone());
     let event = |choices: Value, usage: &Value| {
         let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1,
             "model": model, "choices": choices, "usage": usage });
@@ -183,9 +180,9 @@ async fn respond(
     Json(request): Json<Value>,
 ) -> Response {
     let Some(intent) = intent_of(&request) else { return without_intent() };
-    let answering = Answering::begin(&provider, &headers, intent);
+    let answering = Answering::begin(&provider, &headers, "resp", intent);
     think(intent).await;
-    let id = answering.id("resp");
+    let id = answering.id.clone();
     answering.end();
     Json(response_of(&id, intent, &request["model"])).into_response()
 }

@@ -54,8 +54,7 @@ impl Stream {
         self.note_usage();
         let Some(account) = &mut self.account else { return };
         let Some(mut charge) = account.charge.take() else { return };
-        // An event is roughly one token.
-        let output = Some(self.events.pieces());
+        let output = Some(self.events.output());
         charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
         if complete {
             charge.complete();

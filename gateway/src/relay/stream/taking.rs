@@ -118,14 +118,14 @@ impl PacketResult {
 struct OffloadedEvents {
     framing: Framing,
     usage: Option<Usage>,
-    pieces: u64,
+    output: u64,
     retained_bytes: usize,
 }
 
 impl OffloadedEvents {
     fn of(events: &dyn EventProcessor) -> Self {
-        let (usage, pieces) = (events.usage(), events.pieces());
-        Self { framing: events.framing(), usage, pieces, retained_bytes: events.retained_bytes() }
+        let (usage, output) = (events.usage(), events.output());
+        Self { framing: events.framing(), usage, output, retained_bytes: events.retained_bytes() }
     }
 }
 
@@ -153,8 +153,8 @@ impl EventProcessor for OffloadedEvents {
         self.usage
     }
 
-    fn pieces(&self) -> u64 {
-        self.pieces
+    fn output(&self) -> u64 {
+        self.output
     }
 
     fn retained_bytes(&self) -> usize {

@@ -36,6 +36,12 @@ fn called_with(members: &Value) -> Value {
     json!({ "messages": [user(), calling(&[call]), result("c1")] })
 }
 
+/// A call, its result, and these messages.
+fn called_and_then(messages: &[Value]) -> Value {
+    let before = [user(), calling(&[call("D681PevKs")]), result("D681PevKs")];
+    json!({ "messages": before.iter().chain(messages).collect::<Vec<_>>() })
+}
+
 fn followed_by(message: Value) -> Value {
     json!({ "messages": [user(), message] })
 }
@@ -262,6 +268,12 @@ fn every_chat_rule_rejects_and_accepts() {
             "no_reasoning_content",
             followed_by(json!({ "role": "assistant", "content": "x", "reasoning_content": "y" })),
             followed_by(json!({ "role": "assistant", "content": "x" })),
+        ),
+        ("nine_alphanumeric", called(&["call_1"]), called(&["D681PevKs"])),
+        (
+            "no_user_after_tool",
+            called_and_then(&[user()]),
+            called_and_then(&[json!({ "role": "assistant", "content": "x" }), user()]),
         ),
     ];
     every_rule_refuses_and_takes(Protocol::Chat, &json!({ "model": "m", "messages": [user()] }), &cases);

@@ -179,6 +179,8 @@ fn schema() -> impl Strategy<Value = Value> {
             "list": { "type": "array", "minItems": 2, "items": { "type": "string", "maxLength": 4 } } } }),
         json!({ "type": "object", "properties": { "node": { "$ref": "#/$defs/node" } },
             "$defs": { "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } } } } }),
+        json!({ "type": "object", "properties": { "day": { "$ref": "#/$defs/day", "description": "The first one.",
+            "title": "Day", "maxLength": 9 } }, "$defs": { "day": text } }),
         json!({ "type": "object", "properties": { "minimum": { "anyOf": [text, { "type": "null" }] },
             "const": { "enum": ["a", "b"] }, "open": { "type": "object", "additionalProperties": text } } }),
     ])
@@ -281,6 +283,12 @@ impl Plan {
         if self.exchanges.is_empty() && self.last.is_none() {
             self.last = Some(vec![Bit::Text("<0>".to_owned())]);
         }
+    }
+
+    /// Whether the conversation opens with a call by the model, where the protocol allows that.
+    pub(super) fn opens_with_call(&self) -> bool {
+        let has_call = self.exchanges.first().is_some_and(|exchange| !exchange.calls.is_empty());
+        has_call && !self.tools.is_empty() && self.other_form(50) && self.other_form(51)
     }
 
     /// Whether choice `number` picks the alternative form.

@@ -13,7 +13,7 @@ use toml::de::DeTable;
 use super::super::super::judge;
 use super::super::{DEFAULTS, PROTOCOLS, streams};
 use super::{plan, requests};
-use crate::capabilities::{Capabilities, Roles, TokenLimit};
+use crate::capabilities::{CallIdForm, Capabilities, Roles, TokenLimit};
 use crate::conversation::Protocol;
 
 /// Number of conversations per client protocol.
@@ -49,6 +49,12 @@ impl Server {
                 Some(other) => panic!("{}: unknown token_limit {other:?}", path.display()),
             },
             custom_tools: flag("custom_tools"),
+            call_ids: match text("call_ids") {
+                Some("nine_alphanumeric") => CallIdForm::NineAlphanumeric,
+                None | Some("any") => CallIdForm::Any,
+                Some(other) => panic!("{}: unknown call_ids {other:?}", path.display()),
+            },
+            user_after_tool: flag("user_after_tool"),
             reasoning_content: flag("reasoning_content"),
             stream_options: flag("stream_options"),
             ..Capabilities::MOST
@@ -86,6 +92,8 @@ fn refuses(server: Capabilities, rule: &judge::Rule) -> bool {
         "no_developer" | "system_first" => server.roles == Roles::SystemFirst,
         "functions_only" => !server.custom_tools,
         "no_reasoning_content" => !server.reasoning_content,
+        "nine_alphanumeric" => server.call_ids == CallIdForm::NineAlphanumeric,
+        "no_user_after_tool" => !server.user_after_tool,
         other => panic!("which servers have the rule {other}?"),
     }
 }
@@ -166,6 +174,8 @@ fn settings_rejected_by_strict_providers_are_sent_to_others() {
         roles: Roles::SystemFirst,
         token_limit: TokenLimit::MaxCompletionTokens,
         custom_tools: false,
+        call_ids: CallIdForm::NineAlphanumeric,
+        user_after_tool: false,
         reasoning_content: false,
         stream_options: false,
         ..Capabilities::MOST
@@ -179,8 +189,10 @@ fn settings_rejected_by_strict_providers_are_sent_to_others() {
     let rules = [
         "functions_only",
         "newer_limit",
+        "nine_alphanumeric",
         "no_developer",
         "no_reasoning_content",
+        "no_user_after_tool",
         "stream_options",
         "system_first",
     ];

@@ -183,3 +183,17 @@ fn is_complete(schema: &Value) -> bool {
     let count = |value: &Value| value.as_object().map_or(0, Map::len);
     is_closed(schema) && schema["required"].as_array().map_or(0, Vec::len) == count(&schema["properties"])
 }
+
+/// A schema whose references have only a description beside them, as native requires.
+fn with_bare_references(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let is_reference = members.contains_key("$ref");
+            let stays = |name: &str| !is_reference || matches!(name, "$ref" | "description");
+            let kept = members.iter().filter(|(name, _)| stays(name));
+            kept.map(|(name, value)| (name.clone(), with_bare_references(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(with_bare_references).collect(),
+        other => other.clone(),
+    }
+}

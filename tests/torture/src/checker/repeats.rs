@@ -6,7 +6,7 @@ use std::mem::{Discriminant, discriminant};
 
 use super::record::{Call, Record, report};
 use super::{Promises, SECOND, Violation};
-use crate::history::{Event, Fault, Operation};
+use crate::history::{Event, Fault, Line, Operation};
 
 /// For at least this long a key waits for a gateway that has died: its lease is 30 s, and is taken before the request to the
 /// upstream.
@@ -33,11 +33,14 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
     for times in keyed_calls.values_mut() {
         times.sort_unstable();
     }
-    let mut upstream_calls: HashMap<u64, Vec<UpstreamCall>> = HashMap::new();
-    for (number, line) in record.lines() {
-        if let Event::Begun { node, intent } | Event::Filmed { node, intent } = line.event {
-            upstream_calls.entry(intent).or_default().push(UpstreamCall { line: number, at: line.at, node });
-        }
+    let mut upstream_calls: HashMap<u64, Vec<UpstreamCall<'_>>> = HashMap::new();
+    for (line, Line { at, event }) in record.lines() {
+        let (node, intent, id) = match event {
+            Event::Begun { node, intent, id } => (*node, *intent, id.as_deref()),
+            Event::Filmed { node, intent } => (*node, *intent, None),
+            _ => continue,
+        };
+        upstream_calls.entry(intent).or_default().push(UpstreamCall { line, at: *at, node, id });
     }
     for (once, calls) in calls {
         let (Operation::Chat { intent, .. }
@@ -58,10 +61,12 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
 
 /// The upstream starts to answer a node, or accepts its video.
 #[derive(Debug, Clone, Copy)]
-struct UpstreamCall {
+struct UpstreamCall<'h> {
     line: usize,
     at: u64,
     node: usize,
+    /// The ID of the response, if it is known: the ID of a video's task is the node's.
+    id: Option<&'h str>,
 }
 
 /// What is known of an idempotency key.
@@ -73,7 +78,7 @@ struct Key<'r, 'h> {
     /// Those of all keys.
     keyed_calls: &'r KeyedCalls,
     /// How often the upstream got a request.
-    upstream_calls: &'r [UpstreamCall],
+    upstream_calls: &'r [UpstreamCall<'h>],
 }
 
 impl Key<'_, '_> {
@@ -133,7 +138,7 @@ impl Key<'_, '_> {
 
     /// The call for which a node sent a request to the upstream: the last one there that was not rejected because another one is
     /// in progress.
-    fn call_of(&self, upstream_call: UpstreamCall) -> Option<&Call<'_>> {
+    fn call_of(&self, upstream_call: UpstreamCall<'_>) -> Option<&Call<'_>> {
         let is_it = |call: &&&Call<'_>| {
             let ended = call.answer.map_or(u64::MAX, |answer| answer.at);
             let was_there =
@@ -166,8 +171,11 @@ impl Key<'_, '_> {
     /// Whether the response to a call was made by the process that reported it: responses from the store are not cached.
     fn has_made(&self, call: &Call<'_>) -> bool {
         let answered_at = call.answer.map_or(0, |answer| answer.at);
-        let is_it = |one: &UpstreamCall| {
-            one.node == call.node && one.at <= answered_at && !self.is_gone(call.node, one.at, answered_at)
+        let is_it = |one: &UpstreamCall<'_>| {
+            one.node == call.node
+                && one.at <= answered_at
+                && one.id.is_none_or(|id| call.reported_id() == Some(id))
+                && !self.is_gone(call.node, one.at, answered_at)
         };
         self.upstream_calls.iter().any(is_it)
     }
@@ -217,7 +225,7 @@ impl Key<'_, '_> {
         let next = self.record.was_taken_over(node, answer.at, call.began).unwrap_or(answer.at);
         let until = back.max(next).max(answer.at).saturating_add(HANDED_OVER);
         let hung = |fault| fault == Fault::Paused { node };
-        let is_other = |one: &UpstreamCall| one.node != node && (before.began..=until).contains(&one.at);
+        let is_other = |one: &UpstreamCall<'_>| one.node != node && (before.began..=until).contains(&one.at);
         call.began > until
             && !self.record.is_lost_with_its_process(node, answer.at)
             && !self.record.is_troubled(before.began, call.began, hung)

@@ -272,8 +272,8 @@ mod tasks {
         script.submit((0, 10), GOOD, reported("a", "completed")).fetch((20, 30), "a", refused(503));
         script.breaks("file is there");
         // It was not requested within its hour.
-        script.line(3_500_000, Event::Begun { node: 0, intent: BAD }).breaks("file is there");
-        script.line(3_600_000, Event::Begun { node: 0, intent: BAD }).is_sound();
+        script.line(3_500_000, Event::Begun { node: 0, intent: BAD, id: None }).breaks("file is there");
+        script.line(3_600_000, Event::Begun { node: 0, intent: BAD, id: None }).is_sound();
         // Its hour is over.
         sound().fetch((3_000_000, 3_000_010), "a", refused(410)).breaks("file is there");
         sound().fetch((3_600_000, 3_600_010), "a", refused(410)).is_sound();

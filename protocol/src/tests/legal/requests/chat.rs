@@ -11,7 +11,9 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
         messages.push(json!({ "role": role, "content": text }));
     }
     for (index, exchange) in plan.exchanges.iter().enumerate() {
-        messages.push(user(&exchange.question, plan.other_form(8), writer));
+        if index > 0 || !plan.opens_with_call() {
+            messages.push(user(&exchange.question, plan.other_form(8), writer));
+        }
         messages.extend(answer(exchange, plan, writer));
         if let Some(comment) = exchange.comment.as_ref().filter(|_| !messages.is_empty()) {
             messages.push(user(comment, plan.other_form(9), writer));

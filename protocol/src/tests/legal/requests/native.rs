@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::super::plan::{Bit, Call, Exchange, Plan, Tool};
-use super::{Writer, object, tenths};
+use super::{Writer, object, tenths, with_bare_references};
 
 pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut contents: Vec<Value> = Vec::new();
@@ -131,7 +131,7 @@ fn declaration(tool: &Tool, name: &str, is_older: bool) -> Value {
         let city = json!({ "type": "STRING", "nullable": true });
         function["parameters"] = json!({ "type": "OBJECT", "properties": { "city": city } });
     } else {
-        function["parametersJsonSchema"] = tool.schema.clone();
+        function["parametersJsonSchema"] = with_bare_references(&tool.schema);
         // Other protocols' providers reject it at the top.
         if tool.custom {
             function["parametersJsonSchema"]["anyOf"] =
@@ -174,7 +174,7 @@ fn settings(plan: &Plan, contents: &[Value], system: &[Value], writer: &Writer) 
         ("maxOutputTokens", settings.most.map(Value::from)),
         ("stopSequences", (!stops.is_empty()).then(|| json!(stops))),
         ("thinkingConfig", thinking),
-        ("responseJsonSchema", settings.format.clone()),
+        ("responseJsonSchema", settings.format.as_ref().map(with_bare_references)),
         ("responseMimeType", settings.format.as_ref().map(|_| "application/json".into())),
         ("responseLogprobs", settings.logprobs.map(|_| true.into())),
         ("logprobs", settings.logprobs.map(Value::from)),

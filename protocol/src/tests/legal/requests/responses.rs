@@ -13,7 +13,9 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
         input.push(json!({ "role": "developer", "content": [{ "type": "input_text", "text": text }] }));
     }
     for (index, exchange) in plan.exchanges.iter().enumerate() {
-        input.push(user(&exchange.question, plan.other_form(8), writer));
+        if index > 0 || !plan.opens_with_call() {
+            input.push(user(&exchange.question, plan.other_form(8), writer));
+        }
         answer(exchange, plan, writer, &mut input);
         if let Some(text) = plan.late_system.as_ref().filter(|_| index == 0) {
             writer.content.system.push(text.clone());

@@ -199,7 +199,7 @@ fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
     let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
     for (intent, node) in (from * 10..).zip(nodes) {
         let started = intent * 100;
-        script.line(started + 10, Event::Begun { node, intent });
+        script.line(started + 10, Event::Begun { node, intent, id: None });
         let is_longer = longer && intent == from * 10;
         script.upstream(started + if is_longer { 215 } else { 205 }, node, intent);
         script.chat((started, started + 800), (node, "k"), intent, text(intent));

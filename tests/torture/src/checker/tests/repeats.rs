@@ -11,8 +11,12 @@ struct Keyed(Script);
 impl Keyed {
     /// A node sends a request to the upstream, and reports this.
     fn requests(self, at: u64, node: usize, outcome: Outcome) -> Self {
+        let id = match &outcome {
+            Outcome::Text { id, .. } => id.clone(),
+            _ => "unreported".to_owned(),
+        };
         let mut keyed = self.reports(at, node, outcome);
-        keyed.0.line(at, Event::Begun { node, intent: 3 }).upstream(at + 5, node, 3);
+        keyed.0.line(at, Event::Begun { node, intent: 3, id: Some(id) }).upstream(at + 5, node, 3);
         keyed
     }
 
@@ -101,6 +105,14 @@ fn two_responses_to_one_key_are_detected() {
 }
 
 #[test]
+fn response_from_the_store_is_not_the_one_that_its_process_requested_before() {
+    // The process requested a response that no client got, and later reports another one from the store.
+    let missed = Keyed::default().requests(10_000, 1, lost()).fault(cut(1), 9_000, 10_015);
+    let reported = missed.requests(10_020, 0, answer("b")).reports(30_000, 1, answer("b"));
+    reported.requests(40_000, 1, answer("c")).fault(cut(1), 39_000, 41_000).is_sound();
+}
+
+#[test]
 fn process_forgets_its_own_response_after_a_thousand_others() {
     let after = |others: u64| {
         let mut keyed = first().requests(10_020, 1, answer("b")).fault(cut(0), 9_000, 10_015);
@@ -108,7 +120,11 @@ fn process_forgets_its_own_response_after_a_thousand_others() {
             let once = Some(format!("other-{other}"));
             let operation = Operation::Chat { intent: 100 + other, stream: false, once };
             let at = 20_000 + other;
-            keyed.0.line(at, Event::Begun { node: 1, intent: 100 + other }).upstream(at, 1, 100 + other);
+            keyed.0.line(at, Event::Begun { node: 1, intent: 100 + other, id: None }).upstream(
+                at,
+                1,
+                100 + other,
+            );
             keyed.0.call((at, at + 1), (1, "default"), operation, text(100 + other));
         }
         keyed.reports(40_000, 1, answer("a"))
@@ -176,7 +192,7 @@ fn repeated_upstream_request_without_a_fault_is_detected() {
     let left = |patience: u64| {
         let mut keyed = Keyed::default();
         let operation = Operation::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
-        keyed.0.line(10_000, Event::Begun { node: 0, intent: 3 });
+        keyed.0.line(10_000, Event::Begun { node: 0, intent: 3, id: None });
         keyed.0.call((10_000, 10_000 + patience), (0, "default"), operation, lost());
         keyed.requests(30_000, 0, answer("a"))
     };

@@ -52,7 +52,7 @@ fn texts_with_a_key(script: &mut Script, second: u64) {
     request(at, 0, intent);
     request(at + 300, 1, intent);
     request(at + 600, 2, 2_000_000 + second / 2);
-    script.line(at + 5, Event::Begun { node: 0, intent }).upstream(at + 8, 0, intent);
+    script.line(at + 5, Event::Begun { node: 0, intent, id: None }).upstream(at + 8, 0, intent);
 }
 
 /// A key whose budget is used up by one text, and that is revoked then.

@@ -97,6 +97,9 @@ pub use crate::transport::generated::options::{
     DEFAULT_TIMEOUT, RequestOptions,
 };
 #[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::transport::idempotency::key_of_round;
+#[cfg(feature = "client")]
 pub use crate::transport::log::LOG_VARIABLE;
 #[cfg(feature = "client")]
 pub use crate::transport::middleware::{Attempt, Middleware, Outcome};

@@ -208,8 +208,12 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
   readonly #answer: Answer;
 
   /** Created by the client. */
-  constructor(opened: PromiseLike<ChatCompletionStream>, format: Format | undefined, origin: CallOrigin) {
-    super(opened);
+  constructor(
+    open: (closing: AbortSignal) => PromiseLike<ChatCompletionStream>,
+    format: Format | undefined,
+    origin: CallOrigin,
+  ) {
+    super(open);
     this.#format = format;
     this.#origin = origin;
     this.#answer = new Answer(format);

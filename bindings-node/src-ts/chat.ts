@@ -182,7 +182,7 @@ export class ChatCompletions extends ChatCompletionsResource {
     const { response_format: schema, ...rest } = params;
     const format = schema == null ? undefined : formatOf(schema);
     const body = { ...rest, ...(format !== undefined && { response_format: format.chat }), stream: true };
-    return new ChatCompletionEvents(this.#open(body, options, origin), format, origin);
+    return new ChatCompletionEvents((closing) => this.#open(body, options, origin, closing), format, origin);
   }
 
   /**
@@ -219,7 +219,7 @@ export class ChatCompletions extends ChatCompletionsResource {
         return this.connection.send<ChatCompletion>(operation, [], body, callOptions, site);
       const origin = { operation, site };
       const opened = this.#open({ ...body, stream: true }, callOptions, origin);
-      const events = new ChatCompletionEvents<never>(opened, undefined, origin);
+      const events = new ChatCompletionEvents<never>(() => opened, undefined, origin);
       for await (const event of events) await onEvent(event);
       return opened.then((stream) => stream.finalChatCompletion());
     });
@@ -229,6 +229,7 @@ export class ChatCompletions extends ChatCompletionsResource {
     body: object,
     options: RequestOptions | undefined,
     { operation, site }: CallOrigin,
+    closing?: AbortSignal,
   ): ApiPromise<ChatCompletionStream> {
     return this.connection.send<ChatCompletionStream>(
       operation,
@@ -237,6 +238,7 @@ export class ChatCompletions extends ChatCompletionsResource {
       options,
       site,
       ChatCompletionStream,
+      closing,
     );
   }
 }

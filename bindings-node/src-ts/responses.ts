@@ -164,7 +164,8 @@ export class Responses extends ResponsesResource {
     const schema = params.text?.format;
     const format = schema == null ? undefined : formatOf(schema);
     const text = format === undefined ? params.text : { ...params.text, format: format.responses };
-    return new ResponseEvents(this.#open({ ...params, text, stream: true }, options, origin), format, origin);
+    const body = { ...params, text, stream: true };
+    return new ResponseEvents((closing) => this.#open(body, options, origin, closing), format, origin);
   }
 
   /**
@@ -198,7 +199,7 @@ export class Responses extends ResponsesResource {
         return this.connection.send<Response>(operation, [], body, callOptions, site);
       const origin = { operation, site };
       const opened = this.#open({ ...body, stream: true }, callOptions, origin);
-      const events = new ResponseEvents(opened, undefined, origin);
+      const events = new ResponseEvents(() => opened, undefined, origin);
       for await (const event of events) await onEvent(event);
       return opened.then((stream) => stream.finalResponse());
     });
@@ -208,8 +209,9 @@ export class Responses extends ResponsesResource {
     body: object,
     options: RequestOptions | undefined,
     { operation, site }: CallOrigin,
+    closing?: AbortSignal,
   ): ApiPromise<ResponseStream> {
-    return this.connection.send<ResponseStream>(operation, [], body, options, site, ResponseStream);
+    return this.connection.send<ResponseStream>(operation, [], body, options, site, ResponseStream, closing);
   }
 }
 

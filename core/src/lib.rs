@@ -119,6 +119,9 @@ pub use crate::wire::multipart::MAX_FORM_BYTES;
 #[doc(hidden)]
 pub use crate::wire::panics::on_purpose;
 pub use crate::wire::panics::{contain, contained};
+#[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::wire::repair::surrogates as without_lone_surrogates;
 pub use crate::wire::secret_names::is_secret_name;
 pub use crate::wire::sse::{Frame, StreamEvent};
 pub use crate::wire::{limits, redact, sse, webhook};

@@ -11,6 +11,8 @@ pub(crate) mod multipart;
 pub(crate) mod panics;
 pub(crate) mod presence;
 pub mod redact;
+#[cfg(feature = "client")]
+pub(crate) mod repair;
 pub(crate) mod secret_names;
 pub mod sse;
 pub mod webhook;

@@ -10,7 +10,7 @@ use serde_json::Value;
 const NOT_NUMBERS: &[&str] = &["NaN", "-NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"];
 
 /// Replaces escapes of lone surrogates with U+FFFD: a string cannot hold half a character.
-pub(super) fn surrogates(text: &str) -> Cow<'_, str> {
+pub fn surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut mended = String::new();
     let (mut copied, mut at) = (0, 0);
@@ -45,7 +45,7 @@ fn escape(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Replaces numbers that cannot be represented (`NaN`, `-Infinity`, `1e999`) with null. None if there is nothing to
 /// replace.
-pub(super) fn numbers(text: &str) -> Option<String> {
+pub(crate) fn numbers(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut mended = String::new();
     let (mut copied, mut at) = (0, 0);
@@ -87,8 +87,16 @@ fn string_end(bytes: &[u8], begin: usize) -> usize {
     bytes.len()
 }
 
+/// A body that is nearly JSON as JSON. None if there is nothing to repair.
+pub(crate) fn body(json: &[u8]) -> Option<String> {
+    match text(std::str::from_utf8(json).ok()?) {
+        Cow::Owned(mended) => Some(mended),
+        Cow::Borrowed(_) => None,
+    }
+}
+
 /// Repairs everything that can be repaired.
-pub(super) fn text(text: &str) -> Cow<'_, str> {
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
     let mended = surrogates(text);
     match numbers(&mended) {
         Some(mended) => Cow::Owned(mended),
@@ -97,7 +105,7 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
 }
 
 /// Parses a document and repairs it if necessary. Errors: it cannot be repaired; the error describes the original text.
-pub(super) fn value(json: &str) -> Result<Value, serde_json::Error> {
+pub(crate) fn value(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(json).or_else(|error| serde_json::from_str(&text(json)).map_err(|_| error))
 }
 

@@ -26,6 +26,7 @@ import {
   WAIT_OPTIONS,
   type WaitOptions,
 } from "./generated/options";
+import { jsonOf } from "./json";
 import type { Operation } from "./operation";
 import {
   addPair,
@@ -252,7 +253,7 @@ function assemble(
   if (operation.body !== null) {
     refuseMisspelled(operation.name, rest, operation.body);
     operation.files?.forEach(take);
-    call.body = JSON.stringify(rest);
+    call.body = jsonOf(operation.name, rest);
   } else {
     // Most likely options passed in place of parameters; ignoring them would hide the mistake.
     const [unknown] = Object.keys(rest);

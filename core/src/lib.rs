@@ -114,6 +114,9 @@ pub use crate::wire::error::{Error, Received};
 pub use crate::wire::error_body::{ErrorBody, MAX_ERROR_BODY_BYTES};
 pub use crate::wire::json_weight::{is_light, weight as json_weight};
 #[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::wire::long_integers::members as members_of_json;
+#[cfg(feature = "client")]
 pub use crate::wire::multipart::MAX_FORM_BYTES;
 #[cfg(debug_assertions)]
 #[doc(hidden)]

@@ -7,6 +7,8 @@ pub(crate) mod error_body;
 pub(crate) mod json_weight;
 pub mod limits;
 #[cfg(feature = "client")]
+pub(crate) mod long_integers;
+#[cfg(feature = "client")]
 pub(crate) mod multipart;
 pub(crate) mod panics;
 pub(crate) mod presence;

@@ -58,10 +58,10 @@ export function cancelled(
   );
 }
 
-/** The error of a stream that the caller closed before it began. */
-export function closed(origin: { operation: string; method: string; site: CallSite }): GatewrightError {
-  const { operation, method, site } = origin;
-  const message = `${method}: the stream was closed before it began`;
+/** The error of a stream that the caller closed. */
+export function closed(origin: { operation: string; method?: string; site: CallSite }): GatewrightError {
+  const { operation, method = operation, site } = origin;
+  const message = `${method}: the stream was closed before its end`;
   return failureOf({ kind: "cancelled", message, operation }, site);
 }
 

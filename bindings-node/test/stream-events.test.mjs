@@ -326,7 +326,7 @@ for (const [name, open] of Object.entries(READERS)) {
     for (const name of ["connect", "error", "abort", "end"]) reader.on(name, () => told.push(name));
     const done = assert.rejects(reader.done(), {
       name: "CancelledError",
-      message: `${name}.stream: the stream was closed before it began`,
+      message: `${name}.stream: the stream was closed before its end`,
     });
     const socket = await connection;
     reader.close();

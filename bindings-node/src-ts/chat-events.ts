@@ -209,11 +209,12 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
 
   /** Created by the client. */
   constructor(
-    open: (closing: AbortSignal) => PromiseLike<ChatCompletionStream>,
+    opened: PromiseLike<ChatCompletionStream>,
     format: Format | undefined,
     origin: CallOrigin,
+    closing?: AbortController,
   ) {
-    super(open);
+    super(opened, closing);
     this.#format = format;
     this.#origin = origin;
     this.#answer = new Answer(format);

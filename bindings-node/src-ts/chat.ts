@@ -182,7 +182,9 @@ export class ChatCompletions extends ChatCompletionsResource {
     const { response_format: schema, ...rest } = params;
     const format = schema == null ? undefined : formatOf(schema);
     const body = { ...rest, ...(format !== undefined && { response_format: format.chat }), stream: true };
-    return new ChatCompletionEvents((closing) => this.#open(body, options, origin, closing), format, origin);
+    const closing = new AbortController();
+    const opened = this.#open(body, options, origin, closing.signal);
+    return new ChatCompletionEvents(opened, format, origin, closing);
   }
 
   /**
@@ -219,7 +221,7 @@ export class ChatCompletions extends ChatCompletionsResource {
         return this.connection.send<ChatCompletion>(operation, [], body, callOptions, site);
       const origin = { operation, site };
       const opened = this.#open({ ...body, stream: true }, callOptions, origin);
-      const events = new ChatCompletionEvents<never>(() => opened, undefined, origin);
+      const events = new ChatCompletionEvents<never>(opened, undefined, origin);
       for await (const event of events) await onEvent(event);
       return opened.then((stream) => stream.finalChatCompletion());
     });

@@ -83,8 +83,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
 {
   /** The stream, once its headers have arrived. */
   protected readonly opened: Promise<S>;
-  /** Aborted when the stream is closed. */
-  readonly #closing = new AbortController();
+  readonly #closing: AbortController;
   readonly #listeners = new Listeners();
   /** What reads the stream. */
   #reading: "loop" | "listeners" | undefined;
@@ -95,9 +94,10 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
   readonly #end: Promise<void>;
   #settle: (error?: Error) => void = () => {};
 
-  /** Created by the client. `open`: sends the call, which ends when `closing` is aborted. */
-  constructor(open: (closing: AbortSignal) => PromiseLike<S>) {
-    this.opened = Promise.resolve(open(this.#closing.signal));
+  /** Created by the client. `closing`: what ends the call. */
+  constructor(opened: PromiseLike<S>, closing = new AbortController()) {
+    this.opened = Promise.resolve(opened);
+    this.#closing = closing;
     this.#end = new Promise((resolve, reject) => {
       this.#settle = (error) => (error === undefined ? resolve() : reject(error));
     });

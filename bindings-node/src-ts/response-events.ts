@@ -70,11 +70,12 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent, Res
 
   /** Created by the client. */
   constructor(
-    open: (closing: AbortSignal) => PromiseLike<ResponseStream>,
+    opened: PromiseLike<ResponseStream>,
     format: Format | undefined,
     origin: CallOrigin,
+    closing?: AbortController,
   ) {
-    super(open);
+    super(opened, closing);
     this.#format = format;
     this.#origin = origin;
   }

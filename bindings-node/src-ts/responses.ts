@@ -164,8 +164,9 @@ export class Responses extends ResponsesResource {
     const schema = params.text?.format;
     const format = schema == null ? undefined : formatOf(schema);
     const text = format === undefined ? params.text : { ...params.text, format: format.responses };
-    const body = { ...params, text, stream: true };
-    return new ResponseEvents((closing) => this.#open(body, options, origin, closing), format, origin);
+    const closing = new AbortController();
+    const opened = this.#open({ ...params, text, stream: true }, options, origin, closing.signal);
+    return new ResponseEvents(opened, format, origin, closing);
   }
 
   /**
@@ -199,7 +200,7 @@ export class Responses extends ResponsesResource {
         return this.connection.send<Response>(operation, [], body, callOptions, site);
       const origin = { operation, site };
       const opened = this.#open({ ...body, stream: true }, callOptions, origin);
-      const events = new ResponseEvents(() => opened, undefined, origin);
+      const events = new ResponseEvents(opened, undefined, origin);
       for await (const event of events) await onEvent(event);
       return opened.then((stream) => stream.finalResponse());
     });

@@ -31,12 +31,6 @@ pub(crate) fn client(
     builder.build_saying(", or pass one: `new Client({ apiKey })`")
 }
 
-/// The idempotency key of a later round of a loop; `round` is counted from 0.
-#[napi]
-pub(crate) fn key_of_round(key: String, round: u32) -> String {
-    gatewright::key_of_round(&key, round as usize)
-}
-
 /// One call. Lists of pairs are flat: name, value, name, value.
 #[napi(object, object_to_js = false)]
 pub struct Call {

@@ -208,8 +208,13 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
   readonly #answer: Answer;
 
   /** Created by the client. */
-  constructor(opened: PromiseLike<ChatCompletionStream>, format: Format | undefined, origin: CallOrigin) {
-    super(opened);
+  constructor(
+    opened: PromiseLike<ChatCompletionStream>,
+    format: Format | undefined,
+    origin: CallOrigin,
+    closing?: AbortController,
+  ) {
+    super(opened, closing);
     this.#format = format;
     this.#origin = origin;
     this.#answer = new Answer(format);

@@ -182,7 +182,9 @@ export class ChatCompletions extends ChatCompletionsResource {
     const { response_format: schema, ...rest } = params;
     const format = schema == null ? undefined : formatOf(schema);
     const body = { ...rest, ...(format !== undefined && { response_format: format.chat }), stream: true };
-    return new ChatCompletionEvents(this.#open(body, options, origin), format, origin);
+    const closing = new AbortController();
+    const opened = this.#open(body, options, origin, closing.signal);
+    return new ChatCompletionEvents(opened, format, origin, closing);
   }
 
   /**
@@ -229,6 +231,7 @@ export class ChatCompletions extends ChatCompletionsResource {
     body: object,
     options: RequestOptions | undefined,
     { operation, site }: CallOrigin,
+    closing?: AbortSignal,
   ): ApiPromise<ChatCompletionStream> {
     return this.connection.send<ChatCompletionStream>(
       operation,
@@ -237,6 +240,7 @@ export class ChatCompletions extends ChatCompletionsResource {
       options,
       site,
       ChatCompletionStream,
+      closing,
     );
   }
 }

@@ -14,7 +14,7 @@ import {
   type EngineWatch,
   engine,
 } from "./engine";
-import { type CallSite, cancelled, failure, placed } from "./failure";
+import { type CallSite, cancelled, closed, failure, placed } from "./failure";
 import { readFiles } from "./file-argument";
 import { engineSaving } from "./files";
 import { operations } from "./generated/operations";
@@ -26,6 +26,7 @@ import {
   WAIT_OPTIONS,
   type WaitOptions,
 } from "./generated/options";
+import { jsonOf } from "./json";
 import type { Operation } from "./operation";
 import {
   addPair,
@@ -80,8 +81,8 @@ export class Connection {
   }
 
   /**
-   * Sends one operation. `path`: its positional parameters; `stream`: the class of its events. Errors have the stack of
-   * `site`.
+   * Sends one operation. `path`: its positional parameters; `stream`: the class of its events; `closing`: aborted when the stream
+   * is closed, even before it began. Errors have the stack of `site`.
    */
   send<T>(
     operation: Operation,
@@ -90,6 +91,7 @@ export class Connection {
     options: RequestOptions | undefined,
     site: CallSite,
     stream: StreamClass = Stream,
+    closing?: AbortSignal,
   ): ApiPromise<T> {
     const members = (params ?? {}) as Members;
     let files: EngineFile[] | undefined;
@@ -108,7 +110,7 @@ export class Connection {
           throw error instanceof Error ? placed(error, site) : error;
         }
       });
-    return this.run<T>(operation, options?.signal, site, start, stream, before);
+    return this.run<T>(operation, options?.signal, site, start, stream, before, closing);
   }
 
   /** Starts a wait for a video task. Errors have the stack of `site`. */
@@ -149,9 +151,10 @@ export class Connection {
     start: Start,
     stream: StreamClass = Stream,
     before?: () => Promise<void>,
+    closing?: AbortSignal,
   ): ApiPromise<T> {
     const promise: ApiPromise<T> = new ApiPromise<T>((resolve, reject) => {
-      this.#settle(operation, signal, site, start, before)
+      this.#settle(operation, signal, site, start, before, closing)
         .then((answer) => receive<T>(operation, answer, signal, site, stream, promise))
         .then(resolve, reject);
     });
@@ -160,7 +163,7 @@ export class Connection {
 
   /**
    * Waits for work of the engine. Errors: an error that a callback threw; the core's error; `CancelledError` if the
-   * signal ended it.
+   * signal ended it, or its stream was closed.
    */
   async #settle(
     operation: Pick<Operation, "id" | "name">,
@@ -168,15 +171,17 @@ export class Connection {
     site: CallSite,
     start: Start,
     before?: () => Promise<void>,
+    closing?: AbortSignal,
   ): Promise<EngineAnswer> {
     const origin = { operation: operation.id, method: operation.name, site };
     if (before !== undefined) await before();
     if (signal?.aborted) throw cancelled(origin, signal.reason);
     const call = this.#callbacks?.begin(site);
+    const endings = [signal, closing].filter((one) => one !== undefined);
     const cancellation =
-      signal === undefined && call === undefined ? undefined : new engine.Cancellation(call?.id);
+      endings.length === 0 && call === undefined ? undefined : new engine.Cancellation(call?.id);
     const onAbort = () => cancellation?.cancel();
-    signal?.addEventListener("abort", onAbort, { once: true });
+    for (const one of endings) one.addEventListener("abort", onAbort, { once: true });
     try {
       const answer = await delivered(
         (number) => start(number, cancellation),
@@ -186,6 +191,10 @@ export class Connection {
         answer.stream?.close();
         throw call.error;
       }
+      if (closing?.aborted) {
+        answer.stream?.close();
+        throw closed(origin);
+      }
       if (answer.error === null) {
         if (!signal?.aborted) return answer;
         // The response arrived after the caller had aborted the call.
@@ -194,7 +203,7 @@ export class Connection {
       }
       throw failure(answer.error, site, signal?.aborted ? signal.reason : undefined);
     } finally {
-      signal?.removeEventListener("abort", onAbort);
+      for (const one of endings) one.removeEventListener("abort", onAbort);
       if (call !== undefined) this.#callbacks?.end(call);
     }
   }
@@ -244,7 +253,7 @@ function assemble(
   if (operation.body !== null) {
     refuseMisspelled(operation.name, rest, operation.body);
     operation.files?.forEach(take);
-    call.body = JSON.stringify(rest);
+    call.body = jsonOf(operation.name, rest);
   } else {
     // Most likely options passed in place of parameters; ignoring them would hide the mistake.
     const [unknown] = Object.keys(rest);

@@ -195,6 +195,8 @@ export interface EngineModule {
   registerOperations(json: string): string | null;
   /** Maximum length of a form, in bytes. */
   maxFormBytes(): number;
+  /** The idempotency key of a later round of a loop; `round` is counted from 0. */
+  keyOfRound(key: string, round: number): string;
   /** Whether bytes are a blank line. */
   isBlankLine(line: Uint8Array): boolean;
   /** Whether a header is one of the signature headers of a webhook. */

@@ -58,6 +58,13 @@ export function cancelled(
   );
 }
 
+/** The error of a stream that the caller closed. */
+export function closed(origin: { operation: string; method?: string; site: CallSite }): GatewrightError {
+  const { operation, method = operation, site } = origin;
+  const message = `${method}: the stream was closed before its end`;
+  return failureOf({ kind: "cancelled", message, operation }, site);
+}
+
 function classOf(kind: ErrorKind): new (details: ErrorDetails) => GatewrightError {
   return errorClasses[kind];
 }

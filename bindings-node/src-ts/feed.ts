@@ -80,6 +80,8 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   #claimed: string | undefined;
   /** Whether a loop has started. */
   #looped = false;
+  /** How many calls of `next` wait. */
+  #waiting = 0;
 
   /** Created by the client. */
   constructor(source: Source, origin: Origin) {
@@ -136,7 +138,9 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
       if (this.#hasReady()) return { done: false, value: this.#read() };
       const change = this.#change();
       if (change === undefined) return { done: true, value: undefined };
+      this.#waiting += 1;
       await change;
+      this.#waiting -= 1;
     }
   }
 
@@ -157,13 +161,22 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Ends the feed and closes the connection at once. Discards unread documents. */
+  /**
+   * Ends the feed and closes the connection at once. Discards unread documents. A loop in progress ends; one over text that waits
+   * meanwhile throws a `CancelledError`, because the text would look complete.
+   */
   close(): void {
+    const failure = this.#waiting > 0 && !this.#done ? this.closedWhileRead(this.#origin) : undefined;
     this.#discard();
-    this.#failed = false;
-    this.#failure = undefined;
+    this.#failed = failure !== undefined;
+    this.#failure = failure;
     this.#finish();
     this.#source.close();
+  }
+
+  /** The error of a reader that waits when the feed is closed; `undefined` if it gets the end. */
+  protected closedWhileRead(_origin: Origin): Error | undefined {
+    return undefined;
   }
 
   #discard(): void {

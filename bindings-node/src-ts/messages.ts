@@ -109,8 +109,10 @@ export class Messages extends MessagesResource {
     const operation = { ...operations.create_message, name: "messages.stream" };
     const site = new CallSite(this.stream);
     const body = { ...params, stream: true };
+    const closing = new AbortController();
     return new MessageEvents(
-      this.connection.send<MessageStream>(operation, [], body, options, site, MessageStream),
+      this.connection.send<MessageStream>(operation, [], body, options, site, MessageStream, closing.signal),
+      closing,
     );
   }
 

@@ -12,6 +12,7 @@ import {
   type RequestOptions,
   VARIABLES,
 } from "./generated/options";
+import { jsonOf } from "./json";
 import { suggestion } from "./spelling";
 
 /**
@@ -150,15 +151,15 @@ function crossing(options: object, table: Readonly<Record<string, Crossing>>): o
   for (const [name, value] of Object.entries(options)) {
     const form = table[name];
     if (value === undefined || value === null || form === undefined || form === "stays") continue;
-    given[name] = FORMS[form](value);
+    given[name] = FORMS[form](value, name);
   }
   return given;
 }
 
-const FORMS: Readonly<Record<Exclude<Crossing, "stays">, (value: unknown) => unknown>> = {
+const FORMS: Readonly<Record<Exclude<Crossing, "stays">, (value: unknown, name: string) => unknown>> = {
   plain: (value) => value,
   pairs: (value) => flat(value as object),
-  members: (value) => JSON.stringify(value),
+  members: (value, name) => jsonOf(name, value),
   address: (value) => {
     if (value === false) return "";
     if (typeof value === "string") return value;

@@ -27,7 +27,7 @@ export type ReaderListeners = {
   connect: () => void;
   /** The call or its stream failed. If no listener, loop or promise receives it, it is an unhandled rejection. */
   error: (error: Error) => void;
-  /** The call was cancelled, or the stream closed before its end. Unhandled like `error`. */
+  /** The call was cancelled, or the stream closed before its end. Unhandled like `error`, except after `close()`. */
   abort: (error: CancelledError) => void;
   /** Nothing follows, however it ended. */
   end: () => void;
@@ -83,20 +83,21 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
 {
   /** The stream, once its headers have arrived. */
   protected readonly opened: Promise<S>;
+  readonly #closing: AbortController;
   readonly #listeners = new Listeners();
   /** What reads the stream. */
   #reading: "loop" | "listeners" | undefined;
   #isScheduled = false;
-  #isClosed = false;
   #hasEnded = false;
   /** Whether a promise reports the errors of the stream. */
   #isAwaited = false;
   readonly #end: Promise<void>;
   #settle: (error?: Error) => void = () => {};
 
-  /** Created by the client. */
-  constructor(opened: PromiseLike<S>) {
+  /** Created by the client. `closing`: what ends the call. */
+  constructor(opened: PromiseLike<S>, closing = new AbortController()) {
     this.opened = Promise.resolve(opened);
+    this.#closing = closing;
     this.#end = new Promise((resolve, reject) => {
       this.#settle = (error) => (error === undefined ? resolve() : reject(error));
     });
@@ -140,7 +141,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
     try {
       const stream = await this.opened;
       if (isDue) this.#listeners.emit("connect", () => []);
-      // A stream that was closed before it began has no events; reading it would be a mistake of the caller.
+      // A stream that was closed before it is read has no events; reading it would be a mistake of the caller.
       for await (const item of this.#isClosed && isDue ? [] : stream) {
         const events: E[] = [];
         let failure: Failure | undefined;
@@ -173,10 +174,14 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
     } finally {
       if (isDue) {
         // The loop was left, which closed the stream.
-        this.#isClosed = true;
+        this.#closing.abort();
         await this.#complete().catch((error) => this.#fail(error));
       }
     }
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   /** Calls the listeners to the whole answer. Errors: those of the answer; `CancelledError` if the stream was closed. */
@@ -201,8 +206,9 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
       try {
         this.#emitEnd();
       } finally {
-        // As by a promise that nobody awaits: an error must not be lost.
-        if (!isHeard && !this.#isAwaited && this.#reading === "listeners") void Promise.reject(error);
+        // As by a promise that nobody awaits: an error must not be lost. Who closed the stream knows.
+        const isKnown = isHeard || this.#isAwaited || (this.#isClosed && error instanceof CancelledError);
+        if (!isKnown && this.#reading === "listeners") void Promise.reject(error);
         this.#settle(error);
       }
     }
@@ -304,9 +310,12 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
     return stream;
   }
 
-  /** Closes the connection, and discards unread events. */
+  /**
+   * Closes the connection, even before the response has begun, and discards unread events. What waits for the stream gets a
+   * `CancelledError`.
+   */
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.opened.then(
       (stream) => stream.close(),
       () => {},

@@ -69,8 +69,13 @@ export class ResponseEvents<T> extends Reader<ResponseStream, ResponseEvent, Res
   readonly #texts = new Map<string, { text: string; readonly prefix: JsonPrefix }>();
 
   /** Created by the client. */
-  constructor(opened: PromiseLike<ResponseStream>, format: Format | undefined, origin: CallOrigin) {
-    super(opened);
+  constructor(
+    opened: PromiseLike<ResponseStream>,
+    format: Format | undefined,
+    origin: CallOrigin,
+    closing?: AbortController,
+  ) {
+    super(opened, closing);
     this.#format = format;
     this.#origin = origin;
   }

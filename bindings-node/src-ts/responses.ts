@@ -164,7 +164,9 @@ export class Responses extends ResponsesResource {
     const schema = params.text?.format;
     const format = schema == null ? undefined : formatOf(schema);
     const text = format === undefined ? params.text : { ...params.text, format: format.responses };
-    return new ResponseEvents(this.#open({ ...params, text, stream: true }, options, origin), format, origin);
+    const closing = new AbortController();
+    const opened = this.#open({ ...params, text, stream: true }, options, origin, closing.signal);
+    return new ResponseEvents(opened, format, origin, closing);
   }
 
   /**
@@ -208,8 +210,9 @@ export class Responses extends ResponsesResource {
     body: object,
     options: RequestOptions | undefined,
     { operation, site }: CallOrigin,
+    closing?: AbortSignal,
   ): ApiPromise<ResponseStream> {
-    return this.connection.send<ResponseStream>(operation, [], body, options, site, ResponseStream);
+    return this.connection.send<ResponseStream>(operation, [], body, options, site, ResponseStream, closing);
   }
 }
 

@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers";
 import { delivered } from "./deliveries";
 import { type EngineAnswer, type EngineStream, Level } from "./engine";
 import { Events } from "./events";
-import { CallSite, failure, failureOf } from "./failure";
+import { CallSite, closed, failure, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
 import { operations } from "./generated/operations";
 import type { Response } from "./generated/types";
@@ -110,6 +110,11 @@ export class Stream<T> extends Events<T> {
     return this.#level("text()", Text, Level.text);
   }
 
+  override close(): void {
+    if (this.#reader !== this) this.#reader.close();
+    super.close();
+  }
+
   #level<F extends Feed<unknown>>(
     way: string,
     Reader: new (source: Source, origin: Origin) => F,
@@ -200,6 +205,11 @@ class RawEvents extends Feed<RawEvent> {
 class Text extends Feed<string> {
   protected override decode(document: string): string {
     return document;
+  }
+
+  /** Unlike events, text does not show that its end is missing. */
+  protected override closedWhileRead(origin: Origin): Error {
+    return closed(origin);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Tool loops: functions that a model may call, and the conversation in which it does. */
 
+import { engine } from "./engine";
 import { type CallSite, cancelled, failureOf } from "./failure";
 import type { ChatCompletionMessage, ChatMessage, InputItem, OutputItem } from "./generated/types";
 import { readingError } from "./members";
@@ -296,7 +297,7 @@ export async function loop<M, A extends object>(
     const body = { ...rest, ...unforced, ...described, [conversation]: [...messages] };
     // The body of each round differs.
     const key = callOptions.idempotencyKey;
-    const again = rounds > 0 && key != null && { idempotencyKey: `${key}-${rounds + 1}` };
+    const again = rounds > 0 && key != null && { idempotencyKey: engine.keyOfRound(key, rounds) };
     const answer = await ask(body, { ...callOptions, ...again });
     const { added, calls, cutOff, failed, isPaused = false } = reading(answer, dialect.read);
     await add(added);

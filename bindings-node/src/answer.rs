@@ -1,9 +1,10 @@
 //! The outcome of a call for JavaScript, and how it is cancelled.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use gatewright::operations::ResponseBody;
-use gatewright::{Error, Operation, RawResponse};
+use gatewright::{Error, Operation, RawResponse, without_lone_surrogates};
 use http::HeaderMap;
 use napi::Env;
 use napi::bindgen_prelude::{Either3, Uint8Array};
@@ -25,11 +26,15 @@ pub(crate) fn document(operation: &Operation, response: &RawResponse) -> Result<
     gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Answer);
     let content = match operation.response {
         ResponseBody::Object | ResponseBody::Array => {
-            let document = text(&response.body);
-            if let Err(reason) = serde_json::from_str::<IgnoredAny>(&document) {
-                return Err(response.undecodable(operation, reason));
-            }
-            Some(Either3::A(document))
+            let document = response.read(operation, |body| {
+                let document = text(body);
+                serde_json::from_str::<IgnoredAny>(&document).map(|_| document)
+            })?;
+            // This parser builds no texts, and those of JavaScript can hold half a character.
+            Some(Either3::A(match without_lone_surrogates(&document) {
+                Cow::Owned(repaired) => repaired,
+                Cow::Borrowed(_) => document,
+            }))
         }
         ResponseBody::Nothing => None,
         ResponseBody::Text(_) => Some(Either3::A(response.text(operation)?.to_owned())),

@@ -27,6 +27,12 @@ pub(crate) fn max_form_bytes() -> u32 {
     u32::try_from(gatewright::MAX_FORM_BYTES).unwrap_or(u32::MAX)
 }
 
+/// The idempotency key of a later round of a loop; `round` is counted from 0.
+#[napi]
+pub(crate) fn key_of_round(key: String, round: u32) -> String {
+    gatewright::key_of_round(&key, round as usize)
+}
+
 /// Adds operations of another API, which a generated package does when it is loaded; returns what is wrong with the JSON.
 #[napi]
 pub(crate) fn register_operations(json: String) -> Option<String> {

@@ -15,8 +15,8 @@ pub(crate) fn proxy(builder: ClientBuilder, address: &str) -> ClientBuilder {
 /// Members of a JSON object from its text.
 pub(crate) fn members(name: &str, json: Option<String>) -> Result<Option<Map<String, Value>>, Error> {
     json.map(|json| {
-        serde_json::from_str(&json)
-            .map_err(|error| misconfigured(format!("{name} is not a JSON object: {error}")))
+        gatewright::members_of_json(json.as_bytes())
+            .map_err(|error| misconfigured(format!("{name} cannot be sent: {error}")))
     })
     .transpose()
 }

@@ -121,6 +121,19 @@ test("an invalid argument is a TypeError, and nothing is sent", async (t) => {
   const circular = { ...PROMPT };
   circular.self = circular;
   await assert.rejects(client.chat.completions.create(circular), TypeError);
+  const seeds = [1, { seed: 2n ** 70n }];
+  await assert.rejects(client.chat.completions.create({ ...PROMPT, seeds }), {
+    name: "TypeError",
+    message: /^chat\.completions\.create\.seeds\[1\]\.seed is a BigInt, which has no JSON form/,
+  });
+  const extra = (extraBody) => client.chat.completions.create(PROMPT, { extraBody });
+  await assert.rejects(extra({ seeds }), /^TypeError: extraBody\.seeds\[1\]\.seed is a BigInt/);
+  // What the caller turns into JSON itself is not made a float either.
+  const digits = typeof JSON.rawJSON === "function" && JSON.rawJSON("1180591620717411303424");
+  if (digits) {
+    const message = /extraBody cannot be sent: seed has the integer 1180591620717411303424/;
+    await assert.rejects(extra({ seed: digits }), { name: "ConfigurationError", message });
+  }
   assert.equal(server.requests.length, 0);
 });
 

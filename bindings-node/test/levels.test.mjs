@@ -198,6 +198,35 @@ test("a closed stream has no final document", async (t) => {
   await assert.rejects(stream.finalChatCompletion(), CancelledError);
 });
 
+test("closing a stream whose text is read elsewhere is an error of the text, which would look complete", async (t) => {
+  const ends = [
+    (stream) => stream.close(),
+    (_, text) => text.close(),
+    (stream) => stream[Symbol.asyncDispose](),
+  ];
+  for (const end of ends) {
+    const stream = await create(await streaming(t, CHUNKS.slice(0, 1), { open: true }));
+    const text = stream.text();
+    const loop = text[Symbol.asyncIterator]();
+    assert.equal((await loop.next()).value, "Hel");
+    const rest = rejection(collect(loop));
+    await end(stream, text);
+    const error = await rest;
+    assert.ok(error instanceof CancelledError, `${error}`);
+    assert.match(error.message, /^chat\.completions\.create: the stream was closed before its end/);
+  }
+});
+
+test("closing a stream within the loop over its text ends the loop", async (t) => {
+  const stream = await create(await streaming(t, CHUNKS.slice(0, 1), { open: true }));
+  const pieces = [];
+  for await (const piece of stream.text()) {
+    pieces.push(piece);
+    stream.close();
+  }
+  assert.deepEqual(pieces, ["Hel"]);
+});
+
 test("a stream is read at one level: a second is rejected, not served partially", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
   const started = await create(server);

@@ -302,31 +302,83 @@ test("closing, and leaving the loop, are told to listeners as abort", async (t) 
   await assert.rejects(aborted.done(), CancelledError);
 });
 
-test("a stream that is closed in the turn in which it gets its listeners tells them so once its headers arrive", async (t) => {
-  let begin;
-  const begun = new Promise((resolve) => {
-    begin = resolve;
+/** A server that never answers, a client of it, and the connection of a request. */
+async function silent(t) {
+  let arrived;
+  const connection = new Promise((resolve) => {
+    arrived = resolve;
   });
-  const server = await serve(t, async (_, socket) => {
-    server.socket = socket;
-    await begun;
-    beginEvents(socket);
-    sendEvents(socket, ...textStream.slice(0, 3));
+  const server = await serve(t, (_, socket) => arrived(socket));
+  return { connection, client: new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 }) };
+}
+
+const READERS = {
+  "chat.completions": (client) => client.chat.completions.stream(PROMPT),
+  responses: (client) => client.responses.stream({ model: "m", input: "hi" }),
+  messages: (client) => client.messages.stream(MESSAGE),
+};
+
+for (const [name, open] of Object.entries(READERS)) {
+  test(`${name}: closing a stream before its headers arrive ends the call`, async (t) => {
+    const { connection, client } = await silent(t);
+    const reader = open(client);
+    const told = [];
+    for (const name of ["connect", "error", "abort", "end"]) reader.on(name, () => told.push(name));
+    const done = assert.rejects(reader.done(), {
+      name: "CancelledError",
+      message: `${name}.stream: the stream was closed before its end`,
+    });
+    const socket = await connection;
+    reader.close();
+    await done;
+    await closedByClient(socket);
+    assert.deepEqual(told, ["abort", "end"]);
   });
-  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
-  const calls = [];
+}
+
+test("a loop over a stream that is closed before its headers arrive ends with CancelledError", async (t) => {
+  const { connection, client } = await silent(t);
+  const reader = client.messages.stream(MESSAGE);
+  const looped = assert.rejects(collect(reader), CancelledError);
+  const socket = await connection;
+  reader.close();
+  await looped;
+  await closedByClient(socket);
+  await assert.rejects(collect(reader), CancelledError);
+  await assert.rejects(reader.finalMessage(), CancelledError);
+});
+
+test("a stream that is closed in the turn in which it is opened ends at once", async (t) => {
+  const { client } = await silent(t);
+  const told = [];
   const closed = client.messages.stream(MESSAGE);
   for (const name of ["connect", "text", "streamEvent", "message", "error", "abort", "end"]) {
-    closed.on(name, () => calls.push(name));
+    closed.on(name, () => told.push(name));
   }
   closed.close();
-  const done = assert.rejects(closed.done(), CancelledError);
   const message = assert.rejects(closed.finalMessage(), CancelledError);
-  // Reading begins after this turn, when the headers have not arrived.
-  setTimeout(begin, 20);
-  await Promise.all([done, message]);
-  assert.deepEqual(calls, ["connect", "abort", "end"]);
-  await closedByClient(server.socket, 500);
+  await assert.rejects(closed.done(), CancelledError);
+  await message;
+  assert.deepEqual(told, ["abort", "end"]);
+});
+
+test("a stream that its caller closes causes no unhandled rejection", async (t) => {
+  const silence = await serve(t, () => {});
+  const { server } = await streaming(t, textStream.slice(0, 3), { open: true });
+  const { output, code } = await runModule(
+    `import { Client } from "gatewright";
+     const opened = (baseUrl) => new Client({ baseUrl, maxRetries: 0 }).messages.stream(${JSON.stringify(MESSAGE)});
+     const ended = (reader) => new Promise((resolve) => reader.on("end", resolve));
+     opened(${JSON.stringify(silence.url)}).close();
+     const early = opened(${JSON.stringify(silence.url)});
+     const soon = ended(early);
+     early.close();
+     await soon;
+     const late = opened(${JSON.stringify(server.url)}).on("text", () => late.close());
+     await ended(late);
+     console.log("ended");`,
+  );
+  assert.deepEqual([code, output], [0, "ended\n"]);
 });
 
 test("an error that nobody hears of is unhandled", async (t) => {

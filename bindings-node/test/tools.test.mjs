@@ -364,16 +364,17 @@ test("an answer with a member of an unexpected type is a DecodeError that says w
   }
 });
 
-test("each round of a loop has an idempotency key of its own", async (t) => {
-  const answers = [calling(["report", {}]), calling(["report", {}]), LAST];
-  const keys = [];
-  const server = await serve(t, ({ headers }, socket) => {
-    answerWith(socket, 200, answers[keys.length]);
-    keys.push(headers["idempotency-key"]);
-  });
-  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
-  await client.chat.completions.runTools({ ...PROMPT, tools: TOOLS }, { idempotencyKey: "order-7" });
-  assert.deepEqual(keys, ["order-7", "order-7-2", "order-7-3"]);
+test("vectors: tool_loops/keys.json: each round of a loop has an idempotency key of its own", async (t) => {
+  for (const { name, keys } of readVectors("tool_loops/keys.json").cases) {
+    const sent = [];
+    const server = await serve(t, ({ headers }, socket) => {
+      sent.push(headers["idempotency-key"]);
+      answerWith(socket, 200, sent.length < keys.length ? calling(["report", {}]) : LAST);
+    });
+    const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+    await client.chat.completions.runTools({ ...PROMPT, tools: TOOLS }, { idempotencyKey: keys[0] });
+    assert.deepEqual(sent, keys, name);
+  }
 });
 
 test("an answer of parts has their texts", async (t) => {

@@ -204,6 +204,25 @@ test("vectors: answers/presence.json, if a call validates", async (t) => {
   }
 });
 
+test("vectors: answers/repaired.json", async (t) => {
+  for (const { name, operation, body, answer, document, error } of readVectors("answers/repaired.json")
+    .cases) {
+    const server = await serve(t, (_, socket) => answerWith(socket, 200, answer));
+    // A call that validates reads the answer, too.
+    const options = { baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true };
+    const called = call(new Client(options), operation, body);
+    if (error === undefined) {
+      assert.deepEqual({ ...(await called) }, document, name);
+      continue;
+    }
+    await assert.rejects(
+      called,
+      (found) => found instanceof DecodeError && found.message.includes(error),
+      name,
+    );
+  }
+});
+
 test("vectors: limits/native.json, native requests in every spelling", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, {}));
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true });

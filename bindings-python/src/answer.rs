@@ -32,10 +32,9 @@ impl Answer {
     /// Parses the body of an operation's response. Errors: Decode, with the status, headers and body of the response.
     pub(crate) fn parse(operation: &Operation, response: RawResponse) -> Result<Self, Error> {
         let content = match operation.response {
-            ResponseBody::Object | ResponseBody::Array => Content::Json(
-                Document::parse_bytes(&response.body)
-                    .map_err(|reason| response.undecodable(operation, reason))?,
-            ),
+            ResponseBody::Object | ResponseBody::Array => {
+                Content::Json(response.read(operation, Document::parse_body)?)
+            }
             ResponseBody::Nothing => Content::Nothing,
             ResponseBody::Text(_) => Content::Text(response.text(operation)?.to_owned()),
             ResponseBody::Bytes(_) => Content::Bytes(response.body.clone()),

@@ -61,24 +61,26 @@ pub(crate) enum Json<'d> {
 }
 
 impl Document {
-    /// Parses one JSON document. NaN and Infinity are allowed, because some providers send them. Errors: where it is
-    /// malformed.
+    /// Parses one JSON document. NaN and Infinity are allowed, as by Python's `json`. Errors: where it is malformed.
     pub(crate) fn parse(text: String) -> Result<Self, String> {
-        let length = u32::try_from(text.len());
-        length.map_err(|_| "it is longer than 4 GiB".to_owned())?;
-        let entries = indexing::entries(&text)?;
-        Ok(Self { text, entries })
+        Self::indexed(text, true)
     }
 
     /// The same for bytes, which must be valid UTF-8 if they are a JSON document.
     pub(crate) fn parse_bytes(json: &[u8]) -> Result<Self, String> {
-        match std::str::from_utf8(json) {
-            Ok(text) => Self::parse(text.to_owned()),
-            Err(error) => Err(match JsonValue::parse(json, true) {
-                Ok(_) => error.to_string(),
-                Err(malformed) => malformed.description(json),
-            }),
-        }
+        Self::parse(text_of(json)?)
+    }
+
+    /// The same for the body of a response, without NaN and Infinity: the core repairs it then.
+    pub(crate) fn parse_body(json: &[u8]) -> Result<Self, String> {
+        Self::indexed(text_of(json)?, false)
+    }
+
+    fn indexed(text: String, allows_nan: bool) -> Result<Self, String> {
+        let length = u32::try_from(text.len());
+        length.map_err(|_| "it is longer than 4 GiB".to_owned())?;
+        let entries = indexing::entries(&text, allows_nan)?;
+        Ok(Self { text, entries })
     }
 
     pub(crate) fn root(&self) -> Node<'_> {
@@ -176,6 +178,15 @@ impl<'d> Node<'d> {
         let entry = self.document.entry(self.at);
         matches!(entry.kind, Kind::Plain | Kind::Escaped).then(|| self.document.string(entry))
     }
+}
+
+/// Bytes that may be a JSON document as text. Errors: they are not UTF-8; where they are malformed, if they are.
+fn text_of(json: &[u8]) -> Result<String, String> {
+    let text = std::str::from_utf8(json);
+    text.map(str::to_owned).map_err(|error| match JsonValue::parse(json, true) {
+        Ok(_) => error.to_string(),
+        Err(malformed) => malformed.description(json),
+    })
 }
 
 fn number(text: &str) -> Json<'_> {

@@ -66,6 +66,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report::is_blank_line, module)?)?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(options::is_secret_name, module)?)?;
+    module.add_function(wrap_pyfunction!(options::key_of_round, module)?)?;
     module.add_function(wrap_pyfunction!(client::register_operations, module)?)?;
     module.add_function(wrap_pyfunction!(file_argument::read_files, module)?)?;
     module.add_class::<file_argument::ReadFile>()?;

@@ -13,6 +13,12 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     gatewright::is_secret_name(name)
 }
 
+/// The idempotency key of a later round of a loop; `round` is counted from 0.
+#[pyfunction]
+pub(crate) fn key_of_round(key: &str, round: usize) -> String {
+    gatewright::key_of_round(key, round)
+}
+
 /// A builder with these `settings`, which are named like `Client`'s arguments.
 pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder> {
     let mut builder = gatewright::Client::builder();

@@ -34,7 +34,7 @@ pub(crate) fn pairs(value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>>
 
 /// Members of a JSON object from a mapping.
 pub(crate) fn members(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
-    serde_json::from_slice(&serialize::to_json(value)?)
+    gatewright::members_of_json(&serialize::to_json(value)?)
         .map_err(|error| PyValueError::new_err(format!("{name} cannot be sent: {error}")))
 }
 

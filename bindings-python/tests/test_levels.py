@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gatewright
@@ -110,6 +112,60 @@ async def test_closing_within_a_loop_over_text_discards_what_was_read(serve: Ser
             seen.append(piece)
             await opened.close()
     assert seen == ["one", "one"]
+
+
+def test_closing_from_another_thread_is_an_error_for_the_text(serve: Serve) -> None:
+    stream = open_stream(serve(lambda connection: hang_after(connection, chunk("one"))))
+    begun = threading.Event()
+
+    def read() -> None:
+        for _ in stream.text():
+            begun.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        assert begun.wait(10)
+        stream.close()
+        with pytest.raises(gatewright.ConfigurationError, match="another thread or task has closed it"):
+            reading.result(10)
+
+
+@pytest.mark.parametrize("is_busy", [False, True], ids=["waiting", "busy"])
+async def test_closing_from_another_task_is_an_error_for_the_text(serve: Serve, is_busy: bool) -> None:
+    stream = await open_async(serve(lambda connection: hang_after(connection, chunk("one"))))
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    async def read() -> None:
+        async for _ in stream.text():
+            begun.set()
+            if is_busy:
+                await closed.wait()
+
+    reading = asyncio.create_task(read())
+    await begun.wait()
+    await stream.close()
+    closed.set()
+    with pytest.raises(gatewright.ConfigurationError, match="another thread or task has closed it"):
+        await reading
+
+
+def test_closing_a_stream_of_messages_from_another_thread_is_an_error_for_its_text(serve: Serve) -> None:
+    start = {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    text = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "one"}}
+    events = "".join(f"data: {json.dumps(event)}\n\n" for event in (start, block, text)).encode()
+    base_url = serve(lambda connection: hang_after(connection, events))
+    begun = threading.Event()
+    with (
+        Client(base_url, "key", max_retries=0) as client,
+        client.messages.stream(model="m", max_tokens=9, messages=[]) as stream,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        reading = pool.submit(lambda: [begun.set() for _ in stream.text_stream])
+        assert begun.wait(10)
+        stream.close()
+        with pytest.raises(gatewright.ConfigurationError, match="another thread or task has closed it"):
+            reading.result(10)
 
 
 def test_an_abandoned_stream_has_no_final_document(serve: Serve) -> None:

@@ -89,6 +89,22 @@ def test_extra_body_adds_and_overrides(sent: Callable[..., Any]) -> None:
     assert body == {"model": "m", "messages": [], "temperature": 0, "unknown": [1]}
 
 
+def test_integers_beside_a_replaced_member_keep_their_digits(sent: Callable[..., Any]) -> None:
+    body = sent(temperature=1, metadata={"n": 2**70}, extra_body={"temperature": 0})
+    assert (body["temperature"], repr(body["metadata"]["n"])) == (0, repr(2**70))
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 2**70])
+def test_extra_body_refuses_integers_that_would_become_floats(sent: Callable[..., Any], number: int) -> None:
+    with pytest.raises(ValueError, match=rf"extra_body cannot be sent: seed has the integer {number},"):
+        sent(extra_body={"seed": [number]})
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 1e30])
+def test_extra_body_sends_other_numbers_exactly(sent: Callable[..., Any], number: float) -> None:
+    assert repr(sent(extra_body={"seed": number})["seed"]) == repr(number)
+
+
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [

@@ -354,11 +354,11 @@ def call(name: str, arguments: str = "{}", id: str = "t1") -> Any:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def script_of(*calls: Any) -> Script:
+def script_of(*calls: Any, rounds: int = 1) -> Script:
     def answer(**message: Any) -> Any:
         return {"id": "c", "choices": [{"index": 0, "message": {"role": "assistant", **message}}]}
 
-    return Script([answer(content=None, tool_calls=list(calls)), answer(content="end")])
+    return Script([answer(content=None, tool_calls=list(calls))] * rounds + [answer(content="end")])
 
 
 def results(run: Any) -> list[Any]:
@@ -397,9 +397,11 @@ def test_records_within_a_result_are_json(serve: Serve) -> None:
     assert json.loads(results(run)[0]) == {"all": [{"id": "m"}], "day": "2026-03-01"}
 
 
-def test_each_round_has_an_idempotency_key_of_its_own(serve: Serve) -> None:
+@pytest.mark.parametrize("case", cases("keys"))
+def test_each_round_has_an_idempotency_key_of_its_own(case: Any, serve: Serve) -> None:
+    first, *later = case["keys"]
+    script = script_of(call("report"), rounds=len(later))
     keys: list[str] = []
-    script = script_of(call("report"))
 
     def answer(connection: Connection) -> None:
         lines = dict(line.lower().split(": ", 1) for line in connection.head.split("\r\n")[1:])
@@ -407,8 +409,8 @@ def test_each_round_has_an_idempotency_key_of_its_own(serve: Serve) -> None:
         script(connection)
 
     with Client(serve(answer), "key", max_retries=0) as client:
-        client.chat.completions.run_tools(model="m", messages=[], tools=[report], idempotency_key="order-7")
-    assert keys == ["order-7", "order-7-2"]
+        client.chat.completions.run_tools(model="m", messages=[], tools=[report], idempotency_key=first)
+    assert keys == case["keys"]
 
 
 async def test_a_coroutine_of_a_plain_function_is_awaited_or_refused(serve: Serve) -> None:

@@ -161,12 +161,12 @@ def test_limit_vectors(serve: Callable[[Callable[[Connection], None]], str], cas
 # What responses promise: sections 2.7 and 2.11.
 
 
-def answer_cases() -> Iterator[Any]:
-    for case in json.loads((VECTORS / "answers" / "presence.json").read_text())["cases"]:
+def answer_cases(name: str) -> Iterator[Any]:
+    for case in json.loads((VECTORS / "answers" / f"{name}.json").read_text())["cases"]:
         yield pytest.param(case, id=case["name"])
 
 
-@pytest.mark.parametrize("case", list(answer_cases()))
+@pytest.mark.parametrize("case", list(answer_cases("presence")))
 def test_presence_vectors(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
     base_url = serve(lambda connection: connection.answer(json.dumps(case["answer"]).encode()))
     arguments = case.get("body", {"task_id": "m"})
@@ -184,6 +184,22 @@ def test_presence_vectors(serve: Callable[[Callable[[Connection], None]], str], 
     assert caught.value.violations == case["violations"]
     assert caught.value.operation == operation
     assert caught.value.body == case["answer"]
+
+
+@pytest.mark.parametrize("case", list(answer_cases("repaired")))
+def test_answers_that_are_nearly_json_are_repaired(
+    serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]
+) -> None:
+    base_url = serve(lambda connection: connection.answer(case["answer"].encode()))
+    # A call that validates reads the answer, too.
+    with Client(base_url, "key", max_retries=0, validate=True) as client:
+        method = METHODS[case["operation"]](client)
+        if "error" not in case:
+            assert method(**case["body"]) == case["document"]
+            return
+        with pytest.raises(gatewright.DecodeError) as caught:
+            method(**case["body"])
+    assert case["error"] in caught.value.message
 
 
 # Streams as HTTP answers: streams.md.

@@ -15,6 +15,8 @@ use crate::stream::RawStream;
 use crate::transport::exchange::Transport;
 use crate::transport::file_client::FileClient;
 use crate::transport::generated::options::RequestOptions;
+#[cfg(feature = "schemars")]
+use crate::transport::idempotency::key_of_round;
 use crate::transport::options::Call;
 use crate::transport::response::RawResponse;
 use crate::transport::secret::Secrets;
@@ -90,13 +92,12 @@ impl Client {
         Self { options, ..self.clone() }
     }
 
-    /// This client for a round of a loop, counted from 0. A caller's idempotency key is that of the first request; the bodies of the
-    /// others differ.
+    /// This client for a round of a loop, counted from 0.
     #[cfg(feature = "schemars")]
     pub(crate) fn for_round(&self, round: usize) -> Cow<'_, Self> {
         match &self.options.idempotency_key {
             Some(key) if round > 0 => {
-                let idempotency_key = Some(format!("{key}-{}", round + 1));
+                let idempotency_key = Some(key_of_round(key, round));
                 Cow::Owned(self.with_options(RequestOptions { idempotency_key, ..RequestOptions::default() }))
             }
             _ => Cow::Borrowed(self),

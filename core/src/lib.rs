@@ -97,6 +97,9 @@ pub use crate::transport::generated::options::{
     DEFAULT_TIMEOUT, RequestOptions,
 };
 #[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::transport::idempotency::key_of_round;
+#[cfg(feature = "client")]
 pub use crate::transport::log::LOG_VARIABLE;
 #[cfg(feature = "client")]
 pub use crate::transport::middleware::{Attempt, Middleware, Outcome};
@@ -111,11 +114,17 @@ pub use crate::wire::error::{Error, Received};
 pub use crate::wire::error_body::{ErrorBody, MAX_ERROR_BODY_BYTES};
 pub use crate::wire::json_weight::{is_light, weight as json_weight};
 #[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::wire::long_integers::members as members_of_json;
+#[cfg(feature = "client")]
 pub use crate::wire::multipart::MAX_FORM_BYTES;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use crate::wire::panics::on_purpose;
 pub use crate::wire::panics::{contain, contained};
+#[cfg(feature = "client")]
+#[doc(hidden)]
+pub use crate::wire::repair::surrogates as without_lone_surrogates;
 pub use crate::wire::secret_names::is_secret_name;
 pub use crate::wire::sse::{Frame, StreamEvent};
 pub use crate::wire::{limits, redact, sse, webhook};

@@ -18,7 +18,6 @@ mod message_events;
 mod pattern;
 pub mod prefetch;
 mod reading;
-mod repair;
 mod response_events;
 mod rows;
 mod shape;

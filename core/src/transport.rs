@@ -7,6 +7,7 @@ pub(crate) mod connecting;
 pub(crate) mod exchange;
 pub(crate) mod file_client;
 pub(crate) mod generated;
+pub(crate) mod idempotency;
 pub(crate) mod log;
 pub(crate) mod merging;
 pub(crate) mod middleware;

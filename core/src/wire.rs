@@ -7,10 +7,14 @@ pub(crate) mod error_body;
 pub(crate) mod json_weight;
 pub mod limits;
 #[cfg(feature = "client")]
+pub(crate) mod long_integers;
+#[cfg(feature = "client")]
 pub(crate) mod multipart;
 pub(crate) mod panics;
 pub(crate) mod presence;
 pub mod redact;
+#[cfg(feature = "client")]
+pub(crate) mod repair;
 pub(crate) mod secret_names;
 pub mod sse;
 pub mod webhook;

@@ -24,6 +24,16 @@ def running_loop() -> Any:
         ) from None
 
 
+def current_task() -> Any:
+    """The running task; None outside of one."""
+    import asyncio
+
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
 async def finish(pending: Pending) -> Any:
     """The outcome of work in progress; cancellation ends the work."""
     try:

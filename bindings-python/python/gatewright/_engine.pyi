@@ -341,6 +341,9 @@ def read_files(operation: str, body: dict[str, Any]) -> dict[str, Any]:
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""
 
+def key_of_round(key: str, round: int) -> str:
+    """The idempotency key of a later round of a loop; `round` is counted from 0."""
+
 def run_program(arguments: list[str], folders: Callable[[], list[str]]) -> int:
     """Runs the program `gatewright`; the first argument is its own name. Returns the exit code.
 

@@ -79,10 +79,12 @@ class _Reader:
                 # The error of the whole answer says what is wrong with it.
                 yield from self._final()
                 raise self._malformed(self._unfit) from self._unfit
-            if self._is_over:
-                return None
-            event = yield self._of_stream()
-            self._is_over = event is None
+            event = None if self._is_over else (yield self._of_stream())
+            if event is None:
+                self._stream._refuse_closed_elsewhere()
+                if self._is_over:
+                    return None
+                self._is_over = True
             made: list[Any] = []
             try:
                 self._make(event, made)
@@ -108,10 +110,9 @@ class _Reader:
         while self._stream._final is None and (yield from self._next()) is not None:
             pass
 
-    def _over(self) -> Any:
+    def _end(self) -> None:
         self._ready.clear()
         self._is_over = True
-        return self._stream
 
 
 class SyncReader(_Reader):
@@ -141,7 +142,8 @@ class SyncReader(_Reader):
 
     def close(self) -> None:
         """Closes the connection; discards unread events."""
-        self._over().close()
+        self._stream.close()
+        self._end()
 
 
 class AsyncReader(_Reader):
@@ -171,7 +173,8 @@ class AsyncReader(_Reader):
 
     async def close(self) -> None:
         """Closes the connection; discards unread events."""
-        await self._over().close()
+        await self._stream.close()
+        self._end()
 
 
 class _PlainReader(_Reader):

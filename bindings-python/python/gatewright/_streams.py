@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gatewright._asyncio import finish, running_loop
+from _thread import get_ident
+
+from gatewright._asyncio import current_task, finish, running_loop
 from gatewright._engine import EngineStream
 from gatewright.generated.errors import ConfigurationError, GatewrightError, StreamError
 
@@ -32,6 +34,7 @@ _COMPLETE = "it has been read to its end"
 _FAILED = "it ended with an error, which was raised"
 _CLOSED = "it has been closed"
 _LEFT = "the loop over it was left early, which closed it; next(stream) reads one event and goes on later"
+_CLOSED_ELSEWHERE = "another thread or task has closed it before its end"
 _DOCUMENT = "its rest was read as the whole document, by get_final_…()"
 
 # Errors that the reader itself causes. Other code must not take this for a complete stream.
@@ -51,6 +54,8 @@ class _Reading(Generic[_Event]):
         self._final: Any = None
         self._level: str | None = None
         self._end: str | None = None
+        # The thread or task that closed it.
+        self._closer: object = None
 
     @property
     def response(self) -> ResponseInfo:
@@ -68,8 +73,18 @@ class _Reading(Generic[_Event]):
             raise ConfigurationError(f"the stream is being read by {self._level}(), no longer by {level}()")
         self._level = level
 
-    def _refusal(self) -> ConfigurationError:
-        return ConfigurationError(f"the stream cannot be read here: {self._end}")
+    def _refusal(self, reason: str | None = None) -> ConfigurationError:
+        return ConfigurationError(f"the stream cannot be read here: {reason or self._end}")
+
+    def _user(self) -> object:
+        """The thread or task that is using the stream."""
+        raise NotImplementedError
+
+    def _refuse_closed_elsewhere(self) -> None:
+        """Raises if another thread or task has closed the stream: the reader does not know that something is
+        missing."""
+        if self._end is _CLOSED and self._closer != self._user():
+            raise self._refusal(_CLOSED_ELSEWHERE)
 
     def _is_over(self) -> bool:
         """Records that there are no more events; raises if the reader may have missed some."""
@@ -86,6 +101,8 @@ class _Reading(Generic[_Event]):
 
     def _shut(self, reason: str) -> None:
         if self._end is None:
+            if reason is _CLOSED:
+                self._closer = self._user()
             self._end = reason
         self._ready.clear()
         self._pieces.clear()
@@ -150,7 +167,8 @@ class Stream(_Reading[_Event]):
         return _Level(self, "text")
 
     def close(self) -> None:
-        """Closes the connection; discards unread events. A loop in progress ends."""
+        """Closes the connection; discards unread events. A loop in progress ends; one over the text raises
+        ConfigurationError in another thread, where the text would look complete."""
         self._shut(_CLOSED)
 
     def __enter__(self) -> Self:
@@ -160,6 +178,9 @@ class Stream(_Reading[_Event]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _user(self) -> object:
+        return get_ident()
 
     def _batch(self, level: str) -> list[Any]:
         """At least one event of a level, the last one first; StopIteration once there are no more."""
@@ -171,8 +192,10 @@ class Stream(_Reading[_Event]):
             self._failed(error)
             raise
         if events is None and self._is_over():
-            if level == "text" and self._may_have_failed():
-                self._judge(self._get_final())
+            if level == "text":
+                self._refuse_closed_elsewhere()
+                if self._may_have_failed():
+                    self._judge(self._get_final())
             raise StopIteration
         return events or []
 
@@ -267,7 +290,8 @@ class AsyncStream(_Reading[_Event]):
         return _AsyncLevel(self, "text")
 
     async def close(self) -> None:
-        """Closes the connection; discards unread events. A loop in progress ends."""
+        """Closes the connection; discards unread events. A loop in progress ends; one over the text raises
+        ConfigurationError in another task, where the text would look complete."""
         self._shut(_CLOSED)
 
     async def __aenter__(self) -> Self:
@@ -277,6 +301,9 @@ class AsyncStream(_Reading[_Event]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._shut(_CLOSED)
+
+    def _user(self) -> object:
+        return current_task()
 
     def _more(self, ready: list[Any], level: str) -> Awaitable[None] | None:
         """Adds the ready events of a level, or returns an awaitable.
@@ -292,8 +319,10 @@ class AsyncStream(_Reading[_Event]):
             self._failed(error)
             raise
         if events is None and self._is_over():
-            if level == "text" and self._may_have_failed():
-                return self._judge_later()
+            if level == "text":
+                self._refuse_closed_elsewhere()
+                if self._may_have_failed():
+                    return self._judge_later()
             raise StopAsyncIteration
         if not events:
             return self._engine.readable(running_loop())

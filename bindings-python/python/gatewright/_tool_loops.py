@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from gatewright._drive import drive, drive_async
-from gatewright._engine import Record
+from gatewright._engine import Record, key_of_round
 from gatewright._streams import AsyncStream
 from gatewright._structured import cut_off_code, type_adapter
 from gatewright._tools import Tool, ToolRun
@@ -88,7 +88,7 @@ class Loop(Generic[_Answer]):
         tools = {"tools": self._described(list(self.tools.values()))} if self.tools else {}
         key = self._arguments.get("idempotency_key")
         # The body of each round differs.
-        again = {"idempotency_key": f"{key}-{self.rounds + 1}"} if self.rounds and key else {}
+        again = {"idempotency_key": key_of_round(key, self.rounds)} if self.rounds and key else {}
         return {**self._arguments, **again, **tools, self.conversation: list(self.messages)}
 
     def take(self, completion: Any) -> list[Call]:

@@ -14,11 +14,12 @@ const BYTES_AN_ENTRY: usize = 8;
 const FIRST_ENTRIES: usize = 1024;
 
 /// The values of a document that is at most 4 GiB long. Errors: where it is malformed.
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, String> {
+pub(super) fn entries(text: &str, allows_nan: bool) -> Result<Vec<Entry>, String> {
     let room = (text.len() / BYTES_AN_ENTRY + 4).min(FIRST_ENTRIES);
+    let jiter = Jiter::new(text.as_bytes());
     let mut indexing = Indexing {
         text: text.as_bytes(),
-        jiter: Jiter::new(text.as_bytes()).with_allow_inf_nan(),
+        jiter: if allows_nan { jiter.with_allow_inf_nan() } else { jiter },
         entries: Vec::with_capacity(room),
     };
     indexing.document()?;

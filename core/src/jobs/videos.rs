@@ -305,8 +305,7 @@ impl VideoWatch {
         let look = || client.call(Call::new(&RETRIEVE_VIDEO).path("task_id", task_id.as_str()));
         let response =
             schedule.look_up(&what, look).await.map_err(|error| error.with_operation(&RETRIEVE_VIDEO))?;
-        let task: Task = serde_json::from_slice(&response.body)
-            .map_err(|error| response.undecodable(&RETRIEVE_VIDEO, error))?;
+        let task: Task = response.read(&RETRIEVE_VIDEO, |body| serde_json::from_slice(body))?;
         self.end = match task.status.as_str() {
             "completed" => TaskOutcome::Completed,
             "failed" => TaskOutcome::Failed(response.clone()),

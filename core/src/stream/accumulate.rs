@@ -15,6 +15,7 @@ use super::shape::{self, RepairLevel};
 use crate::api::generated::shapes::chunk_shape;
 use crate::api::operation::{Operation, Protocol};
 use crate::api::shape::Shape;
+use crate::wire::repair;
 
 /// Merges the chunks of a stream into one document. [`RawStream::finish`](crate::RawStream::finish) does this by
 /// itself; use this type for chunks from elsewhere, such as a recording.
@@ -113,7 +114,7 @@ impl Accumulator {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn push_json(&mut self, chunk: &str) -> Result<(), serde_json::Error> {
-        self.push(super::repair::value(chunk)?);
+        self.push(repair::value(chunk)?);
         Ok(())
     }
 

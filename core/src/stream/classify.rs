@@ -10,11 +10,11 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::repair;
 use crate::api::operation::{Operation, Protocol};
 use crate::api::operations;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::error_body::{self, ErrorMarkers};
+use crate::wire::repair;
 use crate::wire::sse::StreamEvent;
 
 /// The terminator that servers of every protocol may send, whether or not their operation names one.

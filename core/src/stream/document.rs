@@ -8,9 +8,9 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::classify::is_error;
-use super::repair;
 use crate::api::operation::{Operation, Protocol};
 use crate::wire::error::{Error, ErrorKind};
+use crate::wire::repair;
 use crate::wire::sse::StreamEvent;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

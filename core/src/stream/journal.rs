@@ -5,9 +5,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::accumulate::{Accumulator, memory};
-use super::repair;
 use crate::api::operation::Operation;
 use crate::wire::error::{Error, ErrorKind};
+use crate::wire::repair;
 
 /// Maximum size of unparsed events, in bytes. Beyond it they are merged into the document. A single event may exceed
 /// it.

@@ -10,12 +10,13 @@ use super::journal::Journal;
 use super::pattern::TemplateMatch;
 use super::reading::{ReadChunk, Ready};
 use super::shape::{self, RepairLevel};
-use super::{classify, document, repair, text};
+use super::{classify, document, text};
 use crate::api::chunk::Chunk as TypedChunk;
 use crate::api::generated::shapes::chunk_shape;
 use crate::api::operation::{Operation, Protocol};
 use crate::api::shape::Shape;
 use crate::wire::error::{Error, ErrorKind, Received};
+use crate::wire::repair;
 use crate::wire::sse::{Frame, StreamEvent};
 
 /// Delivers items and keeps what it has delivered.

@@ -14,11 +14,11 @@ use serde::Deserialize;
 
 pub(super) use self::places::VaryingField;
 use self::places::{VaryingRange, places};
-use super::repair;
 use super::shape::{self, RepairLevel};
 use crate::api::generated::shapes::chunk_shape;
 use crate::api::operation::{Operation, Protocol};
 use crate::api::shape::Shape;
+use crate::wire::repair;
 use crate::wire::sse::StreamEvent;
 
 /// Number of consecutive mismatches after which no more patterns are learned.

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use super::classify::{self, EventClass};
 use super::document::{self, Elements, Kind};
 use super::pattern::{Patterns, TemplateMatch};
-use super::repair;
 use crate::api::operation::Operation;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::json_weight::{self, JsonTooLarge};
 use crate::wire::panics::may_panic_on_purpose;
+use crate::wire::repair;
 use crate::wire::sse::{Decoder, Frame, Item, StreamEvent};
 
 /// Maximum size of JSON between the fields of an event stream, in bytes.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::text::text_of;
 use crate::api::shape::{Member, Presence, Shape};
+use crate::wire::repair;
 
 /// How far a value is repaired to match its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(super) fn mend_text(
     data: &str,
     mending: RepairLevel,
 ) -> Result<String, serde_json::Error> {
-    Ok(mend(shape, super::repair::value(data)?, mending).to_string())
+    Ok(mend(shape, repair::value(data)?, mending).to_string())
 }
 
 /// Examines a value by its shape.

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::repair;
 use crate::api::operation::Protocol;
+use crate::wire::repair;
 
 /// The new text of a chunk, if it has any. Errors: the data is not JSON.
 pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, serde_json::Error> {

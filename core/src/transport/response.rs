@@ -14,6 +14,7 @@ use crate::wire::error::{Error, ErrorKind};
 use crate::wire::error_body::ErrorMarkers;
 use crate::wire::json_weight;
 use crate::wire::presence::{self, MissingMembers};
+use crate::wire::repair;
 
 /// Headers that carry the gateway's request id, in order of preference.
 const REQUEST_ID_HEADERS: &[&str] =
@@ -123,13 +124,23 @@ impl RawResponse {
     /// # }
     /// ```
     pub fn parse<T: DeserializeOwned>(self, operation: &Operation) -> Result<Response<T>, Error> {
-        match serde_json::from_slice(&self.body) {
-            Ok(value) => {
-                let Self { status, headers, attempts, elapsed, secrets, .. } = self;
-                Ok(Response::new(value, Head { status, headers, attempts, elapsed, secrets }))
-            }
-            Err(error) => Err(self.undecodable(operation, error)),
-        }
+        let value = self.read(operation, |body| serde_json::from_slice(body))?;
+        let Self { status, headers, attempts, elapsed, secrets, .. } = self;
+        Ok(Response::new(value, Head { status, headers, attempts, elapsed, secrets }))
+    }
+
+    /// Reads the body with a parser, and if that fails, once more after the repairs that events of streams get. Errors: Decode, for
+    /// the body as it arrived.
+    #[doc(hidden)]
+    pub fn read<T, R: fmt::Display>(
+        &self,
+        operation: &Operation,
+        parse: impl Fn(&[u8]) -> Result<T, R>,
+    ) -> Result<T, Error> {
+        parse(&self.body).or_else(|reason| {
+            let repaired = repair::body(&self.body).and_then(|json| parse(json.as_bytes()).ok());
+            repaired.ok_or_else(|| self.undecodable(operation, reason))
+        })
     }
 
     /// Rejects a body that cannot be the operation's response: JSON by its first byte and by members that mark it as an
@@ -196,13 +207,17 @@ impl RawResponse {
             return Ok(());
         }
         json_weight::check(&self.body).map_err(|heavy| self.undecodable(operation, heavy))?;
-        let signs = ErrorMarkers::of(&self.body);
+        let mut body = self.body.clone();
+        let signs = ErrorMarkers::of(&body).or_else(|| {
+            body = repair::body(&body)?.into();
+            ErrorMarkers::of(&body)
+        });
         // An object with an id exists and has failed: a task or a response reports that itself.
         if !signs.is_some_and(|signs| signs.is_error() && !signs.has_id()) {
             return Ok(());
         }
         let message = || "the response is an error without a message".to_owned();
-        let error = Error::from_body(ErrorKind::Decode, self.body.clone(), message);
+        let error = Error::from_body(ErrorKind::Decode, body, message);
         Err(self.describe(error, operation))
     }
 
@@ -232,7 +247,7 @@ impl RawResponse {
         if !presence::has_rules(operation) {
             return Ok(());
         }
-        let Ok(answer) = serde_json::from_slice(&self.body) else { return Ok(()) };
+        let Ok(answer) = self.read(operation, |body| serde_json::from_slice(body)) else { return Ok(()) };
         let MissingMembers { violations, more } = presence::check(operation, &answer);
         if violations.is_empty() {
             return Ok(());

@@ -3,11 +3,14 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::HeaderValue;
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::api::file_part::FilePart;
 use crate::api::operation::{FormMember, Operation};
 use crate::wire::error::{Error, ErrorKind};
+use crate::wire::long_integers::long_integer;
 
 /// Maximum length of a form, in bytes: files, other members and what separates them.
 ///
@@ -61,24 +64,25 @@ pub(crate) fn file_names(operation: &Operation, files: &[NamedFile]) -> Result<M
 /// Errors: InvalidRequest, if the body is not an object, lacks the content of a file, or is longer than
 /// [`MAX_FORM_BYTES`].
 pub(crate) fn encode(operation: &Operation, body: &[u8], files: &[NamedFile]) -> Result<EncodedForm, Error> {
-    let members: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|error| invalid(format!("the body is not a JSON object: {error}")).with_source(error))?;
+    let members: IndexMap<String, &RawValue> = serde_json::from_slice(body).map_err(not_an_object)?;
     let mut parts = Vec::new();
-    for (name, value) in &members {
+    for (name, &json) in &members {
         let known = operation.form.iter().find(|known| known.name == name);
+        let values = match json.get() {
+            "null" => Vec::new(),
+            list if list.starts_with('[') => serde_json::from_str(list).map_err(not_an_object)?,
+            _ => vec![json],
+        };
         if known.is_some_and(|known| known.is_file) {
             // An empty list of files has no part.
-            let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-            if !is_empty && !files.iter().any(|(member, _)| member == name) {
+            if !values.is_empty() && !files.iter().any(|(member, _)| member == name) {
                 return Err(invalid(format!("{name}: the content of the file is missing")));
             }
             continue;
         }
         let field = known.map_or(name.as_str(), |known| known.field);
-        match value {
-            Value::Null => {}
-            Value::Array(items) => parts.extend(items.iter().map(|item| text_part(field, item))),
-            value => parts.push(text_part(field, value)),
+        for value in values {
+            parts.push(text_part(field, value)?);
         }
     }
     for (member, file) in files {
@@ -93,12 +97,14 @@ fn field_of<'a>(operation: &'a Operation, member: &'a str) -> &'a str {
 }
 
 /// Objects have no form of their own: they are sent as JSON.
-fn text_part(field: &str, value: &Value) -> Part {
-    let content = match value {
-        Value::String(text) => text.clone(),
+fn text_part(field: &str, json: &RawValue) -> Result<Part, Error> {
+    let content = match serde_json::from_str(json.get()).map_err(not_an_object)? {
+        Value::String(text) => text,
+        // The value has made a float of it.
+        _ if long_integer(json.get()).is_some() => json.get().to_owned(),
         other => other.to_string(),
     };
-    Part { head: disposition(field), content: content.into() }
+    Ok(Part { head: disposition(field), content: content.into() })
 }
 
 fn file_part(field: &str, file: &FilePart) -> Result<Part, Error> {
@@ -164,6 +170,10 @@ fn boundary(parts: &[Part]) -> String {
     }
 }
 
+fn not_an_object(error: serde_json::Error) -> Error {
+    invalid(format!("the body is not a JSON object: {error}")).with_source(error)
+}
+
 fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidRequest, message)
 }
@@ -219,6 +229,14 @@ mod tests {
             "Content-Type: audio/wav\r\n\r\n\0\r\n--\u{fffd}\r\n--BOUNDARY--\r\n",
         ];
         assert_eq!(encoded(body, &files), expected.concat());
+    }
+
+    #[test]
+    fn long_integers_keep_their_digits() {
+        let form = encoded(r#"{"note": 1180591620717411303424, "marks": [-36893488147419103232]}"#, &[]);
+        assert!(
+            form.contains("\r\n1180591620717411303424\r\n") && form.contains("\r\n-36893488147419103232\r\n")
+        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod pool;
 mod presence;
 mod proxies;
 mod read_ahead;
+mod repaired_answers;
 mod retries;
 mod server;
 mod stream_levels;

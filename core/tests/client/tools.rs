@@ -14,6 +14,7 @@ use tokio::sync::Barrier;
 
 use crate::chat_request;
 use crate::server::{Script, Server};
+use crate::vectors;
 
 #[derive(Deserialize, JsonSchema)]
 struct Place {
@@ -90,17 +91,26 @@ fn results(messages: &[ChatMessage]) -> Vec<String> {
     results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
 }
 
+#[derive(Deserialize)]
+struct KeyCase {
+    name: String,
+    keys: Vec<String>,
+}
+
 #[tokio::test]
 async fn each_round_has_an_idempotency_key_of_its_own() {
-    let first = calling(&[call("1", "echo", "")]);
-    let server = serving(&[first, done()]).await;
-    let idempotency_key = Some("order-7".to_owned());
-    let client =
-        server.client().with_options(RequestOptions { idempotency_key, ..RequestOptions::default() });
-    client.chat().completions().run_tools(&chat_request(), &[echo()]).await.unwrap();
-    let keys =
-        server.requests().into_iter().map(|request| request.header("idempotency-key").map(str::to_owned));
-    assert_eq!(keys.collect::<Vec<_>>(), [Some("order-7".to_owned()), Some("order-7-2".to_owned())]);
+    for KeyCase { name, keys } in vectors::read("tool_loops/keys.json") {
+        let mut answers = vec![calling(&[call("1", "echo", "")]); keys.len()];
+        answers[keys.len() - 1] = done();
+        let server = serving(&answers).await;
+        let idempotency_key = Some(keys[0].clone());
+        let client =
+            server.client().with_options(RequestOptions { idempotency_key, ..RequestOptions::default() });
+        client.chat().completions().run_tools(&chat_request(), &[echo()]).await.unwrap();
+        let requests = server.requests();
+        let sent = requests.iter().map(|request| request.header("idempotency-key").unwrap());
+        assert_eq!(sent.collect::<Vec<_>>(), keys, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::{index_of, members_memory, merge_member, merge_members};
 use crate::api::generated::shapes;
-use crate::stream::repair;
 use crate::stream::shape::{self, RepairLevel};
 use crate::stream::text::text_of;
 use crate::wire::json_weight;
+use crate::wire::repair;
 
 /// The document takes at most this many times the text of a call's input: `1e15` is written out.
 const WRITTEN_OUT: usize = 4;

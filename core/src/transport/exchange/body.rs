@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::wire::error::{Error, ErrorKind};
@@ -19,13 +20,21 @@ pub(super) fn with_members(body: &[u8], members: &Map<String, Value>) -> Result<
         return Ok(None);
     }
     if changed.iter().any(|(name, _)| present.contains_key(*name)) {
-        let mut object =
-            Map::deserialize(&mut serde_json::Deserializer::from_slice(body)).map_err(not_an_object)?;
-        object.extend(members.clone());
-        return serde_json::to_vec(&object).map(Some).map_err(not_an_object);
+        let object: IndexMap<String, &RawValue> = serde_json::from_slice(body).map_err(not_an_object)?;
+        let own = object.iter().map(|(name, own)| match members.get(name) {
+            Some(value) => member(name, value),
+            None => member(name, own),
+        });
+        let more = members.iter().filter(|(name, _)| !object.contains_key(*name));
+        let all: Vec<_> = own.chain(more.map(|(name, value)| member(name, value))).collect();
+        return Ok(Some(format!("{{{}}}", all.join(",")).into_bytes()));
     }
-    let more = changed.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
-    Ok(Some(prepended(body, &more.collect::<Vec<_>>().join(","))))
+    let more: Vec<_> = changed.iter().map(|(name, value)| member(name, value)).collect();
+    Ok(Some(prepended(body, &more.join(","))))
+}
+
+fn member(name: &str, value: impl fmt::Display) -> String {
+    format!("{}:{value}", Value::from(name))
 }
 
 /// The body with its streaming switch set; none if it already is. A missing switch means off. is_object:
@@ -135,6 +144,13 @@ mod tests {
             edited(body, &json!({"c": 3, "a": {"y": 1}})).as_deref(),
             Some(r#"{"a":{"y":1},"b":2,"c":3}"#)
         );
+    }
+
+    #[test]
+    fn numbers_beside_a_replaced_member_keep_their_spelling() {
+        let body = r#"{"a":1,"seed":1180591620717411303424,"n":[1.50]}"#;
+        let expected = r#"{"a":2,"seed":1180591620717411303424,"n":[1.50]}"#;
+        assert_eq!(edited(body, &json!({"a": 2})).as_deref(), Some(expected));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 const NOT_NUMBERS: &[&str] = &["NaN", "-NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"];
 
 /// Replaces escapes of lone surrogates with U+FFFD: a string cannot hold half a character.
-pub(super) fn surrogates(text: &str) -> Cow<'_, str> {
+pub fn surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut mended = String::new();
     let (mut copied, mut at) = (0, 0);
@@ -45,26 +45,14 @@ fn escape(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Replaces numbers that cannot be represented (`NaN`, `-Infinity`, `1e999`) with null. None if there is nothing to
 /// replace.
-pub(super) fn numbers(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
+pub(crate) fn numbers(text: &str) -> Option<String> {
     let mut mended = String::new();
-    let (mut copied, mut at) = (0, 0);
-    while at < bytes.len() {
-        let byte = bytes[at];
-        if byte == b'"' {
-            at = string_end(bytes, at);
-        } else if byte.is_ascii_alphanumeric() || byte == b'-' {
-            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-            let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
-            let word = &text[at..at + length];
-            if NOT_NUMBERS.contains(&word) || word.parse().is_ok_and(f64::is_infinite) {
-                mended.push_str(&text[copied..at]);
-                mended.push_str("null");
-                copied = at + length;
-            }
-            at += length;
-        } else {
-            at += 1;
+    let mut copied = 0;
+    for (at, word) in words(text) {
+        if NOT_NUMBERS.contains(&word) || word.parse().is_ok_and(f64::is_infinite) {
+            mended.push_str(&text[copied..at]);
+            mended.push_str("null");
+            copied = at + word.len();
         }
     }
     if copied == 0 {
@@ -72,6 +60,27 @@ pub(super) fn numbers(text: &str) -> Option<String> {
     }
     mended.push_str(&text[copied..]);
     Some(mended)
+}
+
+/// The numbers and words outside of strings, each with its position.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(&byte) = bytes.get(at) {
+            if byte == b'"' {
+                at = string_end(bytes, at);
+            } else if byte.is_ascii_alphanumeric() || byte == b'-' {
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+                let begin = at;
+                at += bytes[begin..].iter().take_while(|byte| is_part(byte)).count();
+                return Some((begin, &text[begin..at]));
+            } else {
+                at += 1;
+            }
+        }
+        None
+    })
 }
 
 /// Position just past the string that begins here.
@@ -87,8 +96,16 @@ fn string_end(bytes: &[u8], begin: usize) -> usize {
     bytes.len()
 }
 
+/// A body that is nearly JSON as JSON. None if there is nothing to repair.
+pub(crate) fn body(json: &[u8]) -> Option<String> {
+    match text(std::str::from_utf8(json).ok()?) {
+        Cow::Owned(mended) => Some(mended),
+        Cow::Borrowed(_) => None,
+    }
+}
+
 /// Repairs everything that can be repaired.
-pub(super) fn text(text: &str) -> Cow<'_, str> {
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
     let mended = surrogates(text);
     match numbers(&mended) {
         Some(mended) => Cow::Owned(mended),
@@ -97,7 +114,7 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
 }
 
 /// Parses a document and repairs it if necessary. Errors: it cannot be repaired; the error describes the original text.
-pub(super) fn value(json: &str) -> Result<Value, serde_json::Error> {
+pub(crate) fn value(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(json).or_else(|error| serde_json::from_str(&text(json)).map_err(|_| error))
 }
 

@@ -1,0 +1,28 @@
+//! Idempotency keys of requests that belong together.
+
+use std::fmt::Write as _;
+
+use ring::digest;
+
+/// Maximum length of a derived key, in bytes: the gateway refuses longer ones.
+const MAX_KEY_BYTES: usize = 255;
+/// How much of the hash of a long key is part of the derived one, in bytes.
+const HASH_BYTES: usize = 16;
+
+/// The key of a later round of a loop; `round` is counted from 0. The caller's key is that of the first round: the bodies of the
+/// others differ. A key that leaves no room for the number of the round is cut, and completed with a hash of the whole, so that
+/// long keys that begin alike stay different.
+pub fn key_of_round(key: &str, round: usize) -> String {
+    let number = round + 1;
+    let derived = format!("{key}-{number}");
+    if derived.len() <= MAX_KEY_BYTES {
+        return derived;
+    }
+    let mut end = String::from("-");
+    for byte in &digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..HASH_BYTES] {
+        write!(end, "{byte:02x}").expect("a string takes everything");
+    }
+    write!(end, "-{number}").expect("a string takes everything");
+    let kept = key.floor_char_boundary(MAX_KEY_BYTES - end.len());
+    format!("{}{end}", &key[..kept])
+}

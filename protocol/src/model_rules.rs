@@ -11,11 +11,15 @@ use crate::members::RequestWriter;
 
 /// The least thinking of a model that always thinks, in tokens.
 const LEAST_THINKING: u64 = 128;
+/// Models of this version and later ones have no sampling parameters.
+const FIRST_CLAUDE_WITH_FIXED_SAMPLING: (u32, u32) = (4, 7);
+const FIRST_GPT_WITH_FIXED_SAMPLING: (u32, u32) = (5, 6);
 
 /// The sampling parameters that the model accepts. Those that it rejects are reported, unless they are its defaults.
 ///
-/// Sources: platform.openai.com/docs/guides/latest-model (GPT-5.1 has them only without reasoning), platform.claude.com/docs/en/
-/// about-claude/models/migration-guide (since Opus 4.7), google-gemini/cookbook#1290 (penalties since Gemini 2.5).
+/// Sources: platform.openai.com/docs/guides/latest-model (GPT-5.1 has them only without reasoning), khoj-ai/khoj#1377 (GPT-5.6),
+/// platform.claude.com/docs/en/about-claude/models/migration-guide (since Opus 4.7), google-gemini/cookbook#1290 (penalties since
+/// Gemini 2.5).
 pub(super) fn accepted_sampling<'c>(
     conversation: &'c Conversation,
     writer: &mut RequestWriter<'_>,
@@ -43,16 +47,35 @@ pub(super) fn accepted_sampling<'c>(
     Cow::Owned(sampling)
 }
 
-/// Whether the model samples in its own way.
+/// Whether the model samples in its own way. Versions count rather than names, so that the next model of a family is not asked for what
+/// its predecessor rejected.
 fn has_fixed_sampling(conversation: &Conversation) -> bool {
     let id = name(&conversation.model);
-    let is_one_of = |names: &[&str]| names.iter().any(|name| is_version_of(id, name));
-    if is_one_of(&["gpt-5-chat"]) {
-        return false;
+    if let Some((_, rest)) = id.split_once("claude-") {
+        // A preview of a new family has no version yet.
+        return version(rest).is_none_or(|version| version >= FIRST_CLAUDE_WITH_FIXED_SAMPLING);
     }
-    is_one_of(&["o1", "o3", "o4-mini", "gpt-5"])
-        || id.starts_with("gpt-5.") && (thinks(conversation) || id.contains("-pro") || id.contains("-codex"))
-        || ["claude-opus-4-7", "claude-opus-4-8", "claude-fable-5"].iter().any(|name| id.contains(name))
+    if let Some(rest) = id.strip_prefix("gpt-") {
+        return match version(rest.split('-').next().unwrap_or_default()) {
+            Some(version) if version >= FIRST_GPT_WITH_FIXED_SAMPLING => true,
+            Some((5, 0)) => !rest.contains("-chat"),
+            Some(version) if version > (5, 0) => {
+                thinks(conversation) || rest.contains("-pro") || rest.contains("-codex")
+            }
+            _ => false,
+        };
+    }
+    ["o1", "o3", "o4-mini"].iter().any(|name| is_version_of(id, name))
+}
+
+/// The version in a part of a model's id, such as 4 and 7 of `opus-4-7-20260416`, or 5 and 0 of `sonnet-5`.
+fn version(rest: &str) -> Option<(u32, u32)> {
+    let words = rest.split(|letter: char| !letter.is_ascii_alphanumeric());
+    // Longer numbers are dates.
+    let mut numbers =
+        words.map(|word| word.trim_start_matches('v').parse().ok().filter(|number| *number < 100));
+    let major = numbers.by_ref().flatten().next()?;
+    Some((major, numbers.next().flatten().unwrap_or_default()))
 }
 
 /// Whether the model knows no penalties.
@@ -126,9 +149,20 @@ mod tests {
             (Protocol::Responses, "gpt-5-chat-latest", true),
             (Protocol::Responses, "gpt-5.1", true),
             (Protocol::Responses, "gpt-5.2-pro", false),
+            (Protocol::Responses, "gpt-5.6-luna", false),
+            (Protocol::Responses, "gpt-6", false),
+            (Protocol::Chat, "gpt-4o-2024-08-06", true),
+            (Protocol::Chat, "gpt-oss-120b", true),
+            (Protocol::Converse, "anthropic.claude-v2:1", true),
+            (Protocol::Messages, "claude-3-7-sonnet-20250219", true),
+            (Protocol::Messages, "claude-sonnet-4-20250514", true),
             (Protocol::Messages, "claude-opus-4-6", true),
             (Protocol::Messages, "claude-opus-4-7", false),
+            (Protocol::Chat, "anthropic/claude-opus-4.8", false),
+            (Protocol::Messages, "claude-sonnet-5", false),
+            (Protocol::Messages, "claude-mythos-preview", false),
             (Protocol::Converse, "eu.anthropic.claude-opus-4-8-v1:0", false),
+            (Protocol::Converse, "anthropic.claude-3-5-sonnet-20240620-v1:0", true),
         ] {
             assert_eq!(temperature(protocol, model, &sampling), expected, "{model}");
         }

@@ -134,8 +134,8 @@ impl FailureLog {
 mod tests {
     use gatewright::{ApiKey, operations};
     use gatewright_store::{
-        Batch, Day, KeyLimits, MemoryStore, NewKey, ResolvedUsageQuery, Rows, SpentByKey, StoreFuture,
-        Totals, UsageKey, UsageRow, UsageStore,
+        Batch, Day, KeyLimits, NewKey, ResolvedUsageQuery, Rows, SpentByKey, StoreFuture, Totals, UsageKey,
+        UsageRow, UsageStore,
     };
     use http::{HeaderMap, HeaderValue, header};
     use tokio::sync::Notify;
@@ -148,10 +148,9 @@ mod tests {
     /// Long enough for a busy machine; no passing test reaches it.
     const PATIENCE: Duration = Duration::from_mins(1);
 
-    /// Never confirms a write.
+    /// Never confirms a write, and has nothing to read.
     #[derive(Default)]
     struct HangingWrites {
-        store: MemoryStore,
         hangs: Notify,
     }
 
@@ -161,12 +160,12 @@ mod tests {
             Box::pin(std::future::pending())
         }
 
-        fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
-            self.store.usage(query)
+        fn usage<'s>(&'s self, _: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
         }
 
-        fn spent(&self, day: Day) -> StoreFuture<'_, SpentByKey> {
-            self.store.spent(day)
+        fn spent(&self, _: Day) -> StoreFuture<'_, SpentByKey> {
+            Box::pin(std::future::ready(Ok(SpentByKey::new())))
         }
     }
 

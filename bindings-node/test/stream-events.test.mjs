@@ -285,7 +285,7 @@ test("an error of a listener ends the stream with it", async (t) => {
   await assert.rejects(collect(client.messages.stream(MESSAGE).on("text", fails)), /RangeError: mine/);
 });
 
-test("closing, and leaving the loop, are told to listeners as abort", async (t) => {
+test("closing and leaving the loop emit abort", async (t) => {
   const { client } = await streaming(t, textStream.slice(0, 3), { open: true });
   const closed = client.messages.stream(MESSAGE);
   closed.on("text", () => closed.close());
@@ -322,8 +322,8 @@ for (const [name, open] of Object.entries(READERS)) {
   test(`${name}: closing a stream before its headers arrive ends the call`, async (t) => {
     const { connection, client } = await silent(t);
     const reader = open(client);
-    const told = [];
-    for (const name of ["connect", "error", "abort", "end"]) reader.on(name, () => told.push(name));
+    const heard = [];
+    for (const name of ["connect", "error", "abort", "end"]) reader.on(name, () => heard.push(name));
     const done = assert.rejects(reader.done(), {
       name: "CancelledError",
       message: `${name}.stream: the stream was closed before its end`,
@@ -332,7 +332,7 @@ for (const [name, open] of Object.entries(READERS)) {
     reader.close();
     await done;
     await closedByClient(socket);
-    assert.deepEqual(told, ["abort", "end"]);
+    assert.deepEqual(heard, ["abort", "end"]);
   });
 }
 
@@ -350,16 +350,16 @@ test("a loop over a stream that is closed before its headers arrive ends with Ca
 
 test("a stream that is closed in the turn in which it is opened ends at once", async (t) => {
   const { client } = await silent(t);
-  const told = [];
+  const heard = [];
   const closed = client.messages.stream(MESSAGE);
   for (const name of ["connect", "text", "streamEvent", "message", "error", "abort", "end"]) {
-    closed.on(name, () => told.push(name));
+    closed.on(name, () => heard.push(name));
   }
   closed.close();
   const message = assert.rejects(closed.finalMessage(), CancelledError);
   await assert.rejects(closed.done(), CancelledError);
   await message;
-  assert.deepEqual(told, ["abort", "end"]);
+  assert.deepEqual(heard, ["abort", "end"]);
 });
 
 test("a stream that its caller closes causes no unhandled rejection", async (t) => {

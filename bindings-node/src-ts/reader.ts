@@ -206,7 +206,7 @@ export abstract class Reader<S extends Stream<unknown>, E, L extends ListenersOf
       try {
         this.#emitEnd();
       } finally {
-        // As by a promise that nobody awaits: an error must not be lost. Who closed the stream knows.
+        // As by a promise that nobody awaits: an error must not be lost. A caller that closed the stream knows.
         const isKnown = isHeard || this.#isAwaited || (this.#isClosed && error instanceof CancelledError);
         if (!isKnown && this.#reading === "listeners") void Promise.reject(error);
         this.#settle(error);

@@ -40,8 +40,6 @@ struct ChatStreamReader {
 struct OpenChoice {
     index: u32,
     has_ended: bool,
-    /// Why it ended, if it has calls: some providers send the rest of their arguments after that.
-    early_end: Option<FinishReason>,
     thoughts: Thoughts,
     calls: StreamedCalls,
     annotations: usize,
@@ -161,17 +159,13 @@ impl StreamIn for ChatStreamReader {
             let (id, model) = (text(chunk.id), text(chunk.model));
             deltas.push(Delta::Started { id, model, created: chunk.created.as_u64(), service_tier: None });
         }
-        let first = deltas.len();
+        if chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_string()) {
+            deltas.extend(self.unread.take().map(Delta::Extra));
+        }
         for (place, choice) in chunk.choices.into_iter().flatten().enumerate() {
             let index = number(&choice.index).unwrap_or(place as u64);
             let index = u32::try_from(index).unwrap_or_default();
             self.choice(index)?.push(choice, deltas)?;
-        }
-        // The last chunk of a choice is where writers put it.
-        let ended = deltas[first..].iter().position(|delta| matches!(delta, Delta::Ended { .. }));
-        if let Some(place) = ended {
-            let at = first + place;
-            deltas.splice(at..at, self.unread.take().map(Delta::Extra));
         }
         deltas.extend(usage::read(&chunk.usage).map(Delta::Usage));
         Ok(())
@@ -239,12 +233,10 @@ impl ChatStreamReader {
         }
         deltas.extend(self.unread.take().map(Delta::Extra));
         for choice in &mut self.choices {
-            let end = match choice.early_end.take() {
-                None if choice.has_ended => continue,
-                end => end.unwrap_or(FinishReason::Stop),
-            };
-            choice.has_ended = true;
-            deltas.push(Delta::Ended { choice: choice.index, end });
+            if !choice.has_ended {
+                choice.has_ended = true;
+                deltas.push(Delta::Ended { choice: choice.index, end: FinishReason::Stop });
+            }
         }
         deltas.push(Delta::Done);
         Ok(())
@@ -264,7 +256,6 @@ impl ChatStreamReader {
         self.choices.push(OpenChoice {
             index,
             has_ended: false,
-            early_end: None,
             thoughts,
             calls: StreamedCalls::default(),
             annotations: 0,
@@ -310,12 +301,7 @@ impl OpenChoice {
         deltas.extend(proofs.into_iter().filter_map(|proof| proof.untaken(index)));
         if let Some(word) = finish_reason.as_str().filter(|word| !word.is_empty() && !self.has_ended) {
             self.has_ended = true;
-            let end = finish::end(word);
-            if self.calls.are_empty() {
-                deltas.push(Delta::Ended { choice: index, end });
-            } else {
-                self.early_end = Some(end);
-            }
+            deltas.push(Delta::Ended { choice: index, end: finish::end(word) });
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ mod tests {
 
     async fn names(store: &SqlStore) -> Vec<String> {
         let keys = store.list_keys(true).await.expect("a store");
-        keys.into_iter().map(|key| key.name.to_string()).collect()
+        keys.into_iter().map(|key| key.name).collect()
     }
 
     #[tokio::test]

@@ -38,10 +38,6 @@ impl StreamedCalls {
         self.by_id.keys().map(String::as_str)
     }
 
-    pub(super) fn are_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     /// Whether the arguments of a call lack their end.
     pub(super) fn are_cut(&self) -> bool {
         self.all.iter().any(|call| !call.is_custom && call.input.is_cut())

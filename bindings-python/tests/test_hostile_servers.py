@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import select
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gatewright
 import pytest
@@ -45,6 +46,8 @@ HTTP2_ANSWER = [
     {"type": "DATA", "flags": 1, "on": "request", "text": "{{completion}}"},
 ]
 SETTINGS = {"type": "SETTINGS"}
+T = TypeVar("T")
+R = TypeVar("R")
 # How much is sent at once, in bytes.
 BLOCK = 65536
 # How long a call may take, in seconds: where it is to take that long, and elsewhere.
@@ -66,6 +69,50 @@ def encoded(piece: dict[str, Any], request: int) -> bytes:
     number = FRAMES.index(kind) if isinstance(kind, str) else kind
     head = [length.to_bytes(3, "big"), bytes([number, piece.get("flags", 0)]), stream.to_bytes(4, "big")]
     return b"".join([*head, payload])
+
+
+class TlsConnection:
+    """A connection that is read by one thread and written by others: OpenSSL allows one call at a time."""
+
+    def __init__(self, accepted: ssl.SSLSocket) -> None:
+        accepted.setblocking(False)
+        self._socket = accepted
+        self._calling = threading.Lock()
+        # Bytes that did not fit must follow before any others.
+        self._writing = threading.Lock()
+
+    def read(self, length: int) -> bytes:
+        """This many bytes; fewer at the end."""
+        received = b""
+        while len(received) < length:
+            more = self._call(self._socket.recv, length - len(received))
+            if not more:
+                break
+            received += more
+        return received
+
+    def sendall(self, data: bytes) -> None:
+        with self._writing:
+            while data:
+                data = data[self._call(self._socket.send, data) :]
+
+    def shutdown(self) -> None:
+        with self._calling, contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _call(self, function: Callable[[T], R], argument: T) -> R:
+        while True:
+            reads: list[socket.socket] = []
+            writes: list[socket.socket] = []
+            with self._calling:
+                try:
+                    return function(argument)
+                except (ssl.SSLWantReadError, BlockingIOError):
+                    reads = [self._socket]
+                except ssl.SSLWantWriteError:
+                    writes = [self._socket]
+            # Another thread may have done what this one waits for.
+            select.select(reads, writes, [], 0.05)
 
 
 class Hostile:
@@ -96,12 +143,11 @@ class Hostile:
         # The client may end the connection at any time, and does so in most cases.
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            talk = self._talk_http1
-            if self._tls is not None:
-                accepted = self._tls.wrap_socket(accepted, server_side=True)
-                talk = self._talk_http2
-            stack.enter_context(accepted)
-            talk(accepted, is_hostile)
+            if self._tls is None:
+                self._talk_http1(stack.enter_context(accepted), is_hostile)
+            else:
+                secure = self._tls.wrap_socket(accepted, server_side=True)
+                self._talk_http2(stack.enter_context(secure), is_hostile)
 
     def _talk_http1(self, connection: socket.socket, is_hostile: bool) -> None:
         received = connection.makefile("rb")
@@ -117,47 +163,44 @@ class Hostile:
                 return
             is_hostile = False
 
-    def _talk_http2(self, connection: socket.socket, is_hostile: bool) -> None:
+    def _talk_http2(self, accepted: ssl.SSLSocket, is_hostile: bool) -> None:
+        connection = TlsConnection(accepted)
         opens = self._case.get("opens", [SETTINGS]) if is_hostile else [SETTINGS]
         self._send(connection, opens, 0)
         sender = None
-        with connection.makefile("rb") as received:
-            received.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-            try:
-                for request in self._requests(received):
-                    if not is_hostile:
-                        self._send(connection, HTTP2_ANSWER, request)
-                        continue
-                    is_hostile = False
-                    if self._case.get("reads", True):
-                        # What the client says meanwhile must not stop it.
-                        sender = threading.Thread(
-                            target=self._send_case, args=(connection, request), daemon=True
-                        )
-                        sender.start()
-                    else:
-                        self._send_case(connection, request)
-            finally:
-                # A sender that outlives its socket writes into the next one of the same number.
-                if sender is not None:
-                    with contextlib.suppress(OSError):
-                        connection.shutdown(socket.SHUT_RDWR)
-                    sender.join()
+        connection.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+        try:
+            for request in self._requests(connection):
+                if not is_hostile:
+                    self._send(connection, HTTP2_ANSWER, request)
+                    continue
+                is_hostile = False
+                if self._case.get("reads", True):
+                    # What the client says meanwhile must not stop it.
+                    sender = threading.Thread(target=self._send_case, args=(connection, request), daemon=True)
+                    sender.start()
+                else:
+                    self._send_case(connection, request)
+        finally:
+            # A sender that outlives its socket writes into the next one of the same number.
+            if sender is not None:
+                connection.shutdown()
+                sender.join()
 
-    def _send_case(self, connection: socket.socket, request: int) -> None:
+    def _send_case(self, connection: TlsConnection, request: int) -> None:
         with contextlib.suppress(OSError):
             self._send(connection, self._case["answers"], request)
             if self._case.get("ends") == "close":
-                connection.shutdown(socket.SHUT_RDWR)
+                connection.shutdown()
 
-    def _requests(self, received: Any) -> Iterator[int]:
+    def _requests(self, connection: TlsConnection) -> Iterator[int]:
         """The streams of complete requests."""
-        while len(head := received.read(9)) == 9:
-            received.read(int.from_bytes(head[:3], "big"))
+        while len(head := connection.read(9)) == 9:
+            connection.read(int.from_bytes(head[:3], "big"))
             if head[3] in (0, 1) and head[4] & 1:
                 yield int.from_bytes(head[5:], "big")
 
-    def _send(self, connection: socket.socket, pieces: list[dict[str, Any]], request: int) -> None:
+    def _send(self, connection: socket.socket | TlsConnection, pieces: list[dict[str, Any]], request: int) -> None:
         for piece in pieces:
             once = encoded(piece, request)
             # 0 times: without end.

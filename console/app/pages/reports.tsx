@@ -1,6 +1,6 @@
 // Compatibility reports: the page that `gatewright report html` generates, and comparisons of two reports.
 import type { TargetedEvent } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { callerKey } from "../session.ts";
 import { Files } from "../ui/files.tsx";
@@ -32,33 +32,41 @@ interface Opened {
   text: string;
 }
 
+/** The reports that are open. */
+interface Pair {
+  newer: Opened | null;
+  older: Opened | null;
+}
+
 export function Reports() {
-  const [report, setReport] = useState<Opened | null>(null);
-  const [before, setBefore] = useState<Opened | null>(null);
+  const [{ newer: report, older: before }, setPair] = useState<Pair>({ newer: null, older: null });
   const [rendered, setRendered] = useState<Rendered | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
+  // A second file may be opened before the page shows the first, and its answer may come first.
+  const latest = useRef<Pair>({ newer: null, older: null });
 
-  const show = async (newer: Opened | null, older: Opened | null) => {
-    setReport(newer);
-    setBefore(older);
+  const show = async (change: Partial<Pair>) => {
+    const pair = { ...latest.current, ...change };
+    latest.current = pair;
+    setPair(pair);
     setRendered(null);
     setError(null);
-    if (!newer) return;
-    setBusy(true);
+    setBusy(pair.newer !== null);
+    if (!pair.newer) return;
+    const body = { report: pair.newer.text, ...(pair.older ? { before: pair.older.text } : {}) };
     try {
-      const body = { report: newer.text, ...(older ? { before: older.text } : {}) };
-      const key = callerKey.value ?? "";
-      setRendered(await askJson<Rendered>(key, "/console/report", { body }));
+      const answer = await askJson<Rendered>(callerKey.value ?? "", "/console/report", { body });
+      if (latest.current === pair) setRendered(answer);
     } catch (failed) {
-      setError(failed);
+      if (latest.current === pair) setError(failed);
     }
-    setBusy(false);
+    if (latest.current === pair) setBusy(false);
   };
-  /** Closes a report. Its button goes away, so the focus moves to the button that opens another one. */
-  const close = (event: TargetedEvent<HTMLButtonElement>, newer: Opened | null, older: Opened | null) => {
+  /** Closes reports. The button goes away, so the focus moves to the button that opens another one. */
+  const close = (event: TargetedEvent<HTMLButtonElement>, change: Partial<Pair>) => {
     event.currentTarget.closest("section")?.querySelector("button")?.focus();
-    return show(newer, older);
+    return show(change);
   };
   const open = async (files: File[], put: (opened: Opened) => Promise<void>) => {
     const [file] = files;
@@ -79,13 +87,13 @@ export function Reports() {
             accept={accept}
             most={1}
             maxBytes={LONGEST}
-            onFiles={(files) => open(files, (opened) => show(opened, before))}
+            onFiles={(files) => open(files, (newer) => show({ newer }))}
             onRefused={refused}
           />
           {report && (
             <p>
               <code>{report.name}</code>{" "}
-              <button type="button" class="button small" onClick={(event) => close(event, null, null)}>
+              <button type="button" class="button small" onClick={(event) => close(event, { newer: null, older: null })}>
                 Close
               </button>
             </p>
@@ -98,13 +106,13 @@ export function Reports() {
             accept={accept}
             most={1}
             maxBytes={LONGEST}
-            onFiles={(files) => open(files, (opened) => show(report, opened))}
+            onFiles={(files) => open(files, (older) => show({ older }))}
             onRefused={refused}
           />
           {before && (
             <p>
               <code>{before.name}</code>{" "}
-              <button type="button" class="button small" onClick={(event) => close(event, report, null)}>
+              <button type="button" class="button small" onClick={(event) => close(event, { older: null })}>
                 Close
               </button>
               {!report && <span class="soft"> Now open the newer one.</span>}

@@ -200,7 +200,9 @@ class Hostile:
             if head[3] in (0, 1) and head[4] & 1:
                 yield int.from_bytes(head[5:], "big")
 
-    def _send(self, connection: socket.socket | TlsConnection, pieces: list[dict[str, Any]], request: int) -> None:
+    def _send(
+        self, connection: socket.socket | TlsConnection, pieces: list[dict[str, Any]], request: int
+    ) -> None:
         for piece in pieces:
             once = encoded(piece, request)
             # 0 times: without end.

@@ -206,6 +206,40 @@ def test_workers_forked_after_the_parent_made_requests_work_and_exit(gateway: Ga
     assert out == "[0, 0, 0, 0, 0] one two\n"
 
 
+def test_forked_workers_send_different_idempotency_keys() -> None:
+    program = """
+import http.server, os, threading, warnings, gatewright
+warnings.simplefilter("ignore", DeprecationWarning)
+keys = []
+
+class Recorder(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        keys.append(self.headers["idempotency-key"])
+        self.rfile.read(int(self.headers["content-length"]))
+        body = b'{"id": "c", "object": "chat.completion", "choices": []}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+client = gatewright.Client(f"http://127.0.0.1:{server.server_port}/v1", "key")
+client.chat.completions.create(model="m", messages=[])
+for _ in range(4):
+    pid = os.fork()
+    if pid == 0:
+        client.chat.completions.create(model="m", messages=[])
+        os._exit(0)
+    os.waitpid(pid, 0)
+print(len(keys), len(set(keys)))
+"""
+    assert run(program) == "5 5\n"
+
+
 def test_a_child_forked_while_other_threads_call_works(gateway: Gateway) -> None:
     program = """
 import os, threading, time, gatewright

@@ -93,7 +93,11 @@ export function Reports() {
           {report && (
             <p>
               <code>{report.name}</code>{" "}
-              <button type="button" class="button small" onClick={(event) => close(event, { newer: null, older: null })}>
+              <button
+                type="button"
+                class="button small"
+                onClick={(event) => close(event, { newer: null, older: null })}
+              >
                 Close
               </button>
             </p>

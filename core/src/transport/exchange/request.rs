@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{ResponseMode, Transport, body};
 use crate::api::operation::{Method, Operation, StreamMode};
 use crate::transport::generated::options::RequestOptions;
+use crate::transport::idempotency::new_key;
 use crate::transport::options::Call;
 use crate::transport::outgoing::Outgoing;
 use crate::wire::error::{Error, ErrorKind};
@@ -186,8 +187,7 @@ fn edit_body(
 /// The caller's key, or a new one for this call.
 fn idempotency_key(options: &RequestOptions) -> Result<HeaderValue, Error> {
     let Some(key) = &options.idempotency_key else {
-        let key = uuid::Uuid::new_v4().to_string();
-        return Ok(HeaderValue::try_from(key).expect("hexadecimal digits and dashes"));
+        return Ok(HeaderValue::try_from(new_key()).expect("hexadecimal digits and dashes"));
     };
     HeaderValue::try_from(key).ok().filter(|key| !key.is_empty()).ok_or_else(|| {
         Error::new(ErrorKind::InvalidRequest, "the idempotency key is empty or cannot be sent as a header")

@@ -216,6 +216,8 @@ impl VideoWork {
             }
         };
         tokio::select! {
+            // Work that has just recorded its file says so before the task is given up, so that the file can be removed.
+            biased;
             () = work => self.discard().await,
             () = self.lease.lost() => {
                 tracing::warn!(task = self.task.id, "another gateway took over the video task");
@@ -461,9 +463,14 @@ mod tests {
     async fn file_of_a_task_taken_over_by_another_process_is_removed() {
         let gateway = gateway();
         let (work, file) = work(&gateway).await;
-        // Nothing else runs meanwhile.
-        std::thread::sleep(Duration::from_millis(20));
-        let taken = work.app.storage.store.resume_tasks(HOUR, 10).await.expect("an answer");
+        // The lease is renewed until then.
+        let taken = loop {
+            std::thread::sleep(Duration::from_millis(5));
+            let taken = work.app.storage.store.resume_tasks(HOUR, 10).await.expect("an answer");
+            if !taken.is_empty() {
+                break taken;
+            }
+        };
         assert_eq!(taken.len(), 1);
         assert!(is_there(&work, &file).await);
         work.guard(work.finish(completed(&file))).await;

@@ -47,8 +47,8 @@ pub(super) fn accepted_sampling<'c>(
     Cow::Owned(sampling)
 }
 
-/// Whether the model samples in its own way. Versions count rather than names, so that the next model of a family is not asked for what
-/// its predecessor rejected.
+/// Whether the model has no sampling parameters. Versions decide rather than names, so that a newer model of a family is treated like its
+/// predecessor.
 fn has_fixed_sampling(conversation: &Conversation) -> bool {
     let id = name(&conversation.model);
     if let Some((_, rest)) = id.split_once("claude-") {

@@ -1,4 +1,4 @@
-//! Idempotency keys of requests that belong together.
+//! Idempotency keys: new ones, and those of the rounds of a loop.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use uuid::Uuid;
 
-/// Maximum length of a derived key, in bytes: the gateway refuses longer ones.
-const MAX_KEY_BYTES: usize = 255;
+use crate::wire::limits::MAX_IDEMPOTENCY_KEY_CHARS;
+
 /// How much of the hash of a long key is part of the derived one, in bytes.
 const HASH_BYTES: usize = 16;
 
@@ -28,7 +28,7 @@ pub(super) fn new_key() -> String {
 pub fn key_of_round(key: &str, round: usize) -> String {
     let number = round + 1;
     let derived = format!("{key}-{number}");
-    if derived.len() <= MAX_KEY_BYTES {
+    if derived.len() <= MAX_IDEMPOTENCY_KEY_CHARS {
         return derived;
     }
     let mut end = String::from("-");
@@ -36,6 +36,6 @@ pub fn key_of_round(key: &str, round: usize) -> String {
         write!(end, "{byte:02x}").expect("a string takes everything");
     }
     write!(end, "-{number}").expect("a string takes everything");
-    let kept = key.floor_char_boundary(MAX_KEY_BYTES - end.len());
-    format!("{}{end}", &key[..kept])
+    let cut = key.floor_char_boundary(MAX_IDEMPOTENCY_KEY_CHARS - end.len());
+    format!("{}{end}", &key[..cut])
 }

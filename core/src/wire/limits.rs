@@ -31,6 +31,9 @@ pub use self::webhook_url::check_webhook_url;
 pub(crate) use self::webhook_url::may_be_public;
 pub use self::words::brief;
 
+/// Maximum length of an `Idempotency-Key`, in visible ASCII characters.
+pub const MAX_IDEMPOTENCY_KEY_CHARS: usize = 255;
+
 /// Maximum number of violations reported for one request. Validation stops there.
 ///
 /// ```

@@ -5,6 +5,7 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::wire::limits::brief;
 use crate::wire::repair::words;
 
 /// Members that a caller gives as JSON text. Errors: it is not an object, or a member has a long integer.
@@ -12,6 +13,7 @@ pub fn members(json: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
     let texts: IndexMap<String, &RawValue> = serde_json::from_slice(json)?;
     for (name, text) in texts {
         if let Some(digits) = long_integer(text.get()) {
+            let digits = brief(digits);
             let message = format!(
                 "{name} has the integer {digits}, of more than 64 bits; write it as text or as a float"
             );
@@ -47,5 +49,7 @@ mod tests {
     fn member_with_a_long_integer_is_named() {
         let error = members(br#"{"a": 1, "seed": [{"b": 1180591620717411303424}]}"#).expect_err("refused");
         assert!(error.to_string().contains("seed has the integer 1180591620717411303424"), "{error}");
+        let long = format!("{{\"seed\": {}}}", "9".repeat(1_000_000));
+        assert!(members(long.as_bytes()).expect_err("refused").to_string().len() < 1_000);
     }
 }

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
+use gatewright::limits::MAX_IDEMPOTENCY_KEY_CHARS;
 use gatewright::operations::Operation;
 use gatewright_store::{
     AnswerQuota, DurableStore, KeyedRequest, Lease, MemoryReplays, ReplaySlot, Sealer, Spool, StoreError,
@@ -44,8 +45,6 @@ use crate::wire::{ApiError, Body, Response};
 pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 /// Response header that marks a replay.
 pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// Maximum length of a key, in bytes.
-const MAX_KEY_CHARS: usize = 255;
 /// Maximum size of a stored response body, in bytes.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// Lifetime of a stored response: no longer than that of the files it may refer to.
@@ -67,7 +66,7 @@ pub(crate) struct Replays {
     store: Arc<dyn DurableStore>,
     /// What this process knows.
     own: MemoryReplays,
-    /// Seals answers for a durable store.
+    /// Seals answers for a durable store. None: the store is in the memory of this process, which knows all keys without it.
     sealer: Option<Arc<Sealer>>,
     /// Makes the digests of keys and requests.
     digests: hmac::Key,
@@ -142,7 +141,7 @@ impl StorageOptions {
 }
 
 /// The request's members that affect storing its answer. An unreadable request gets an error, which need not be stored.
-#[derive(Default, serde::Deserialize)]
+#[derive(serde::Deserialize)]
 struct StorageOptions {
     store: Option<bool>,
     stream: Option<bool>,
@@ -153,13 +152,15 @@ fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut keys = headers.get_all(KEY_HEADER).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let text = key.to_str().ok().filter(|text| {
-        (1..=MAX_KEY_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        (1..=MAX_IDEMPOTENCY_KEY_CHARS).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic())
     });
     if let (Some(text), None) = (text, keys.next()) {
         return Ok(Some(text));
     }
-    let message =
-        format!("idempotency-key must be one value of 1 to {MAX_KEY_CHARS} visible ASCII characters");
+    let message = format!(
+        "idempotency-key must be one value of 1 to {MAX_IDEMPOTENCY_KEY_CHARS} visible ASCII characters"
+    );
     Err(ApiError::new(&ErrorCode::INVALID_IDEMPOTENCY_KEY, message).param(KEY_HEADER.as_str()))
 }
 
@@ -205,9 +206,10 @@ impl Replays {
                 let (keyed, number) = (keyed.clone(), rand::random());
                 let mut first = RunningRequest { replays, keyed, number, own, lease: None, may_be_stored };
                 // Streams are not stored, so they need no store operation.
-                let slot = match options.stream {
-                    Some(true) => None,
-                    _ => self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
+                let slot = if self.sealer.is_none() || options.stream == Some(true) {
+                    None
+                } else {
+                    self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await
                 };
                 match slot {
                     None => return Ok(ReplayDecision::First(first)),
@@ -241,14 +243,10 @@ impl Replays {
         }
     }
 
-    /// The request's settings for its answer; only needed with a durable store.
+    /// The request's settings for its answer. Without a durable store, no answer is stored.
     fn storage_options(&self, body: &[u8]) -> StorageOptions {
-        match self.sealer {
-            Some(_) => {
-                serde_json::from_slice(body).unwrap_or(StorageOptions { store: Some(false), stream: None })
-            }
-            None => StorageOptions::default(),
-        }
+        let options = self.sealer.as_ref().and_then(|_| serde_json::from_slice(body).ok());
+        options.unwrap_or(StorageOptions { store: Some(false), stream: None })
     }
 
     fn keyed(&self, key: &str, request: IdempotentRequest<'_>) -> KeyedRequest {
@@ -387,20 +385,17 @@ impl RunningRequest {
         let own = self.own.take()?;
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
         let lease = self.lease.take();
-        if !self.may_be_stored {
+        let Some(sealer) = replays.sealer.clone().filter(|_| self.may_be_stored) else {
             // Store it here first: a request that comes in between must not find the key free.
             _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             self.lease = lease;
             self.free().await;
             return None;
-        }
+        };
         let (keyed, number) = (self.keyed.clone(), self.number);
         // Continues even if the client disconnects.
         let keeping = async move {
-            let answer = match &replays.sealer {
-                Some(sealer) => sealer.seal_apart(keyed.slot.clone(), record.clone()).await,
-                None => record.clone(),
-            };
+            let answer = sealer.seal_apart(keyed.slot.clone(), record.clone()).await;
             let stored = match &lease {
                 Some(lease) => replays.health.ask(replays.store_answer(lease, &keyed, &answer, room)).await,
                 None => None,
@@ -414,11 +409,6 @@ impl RunningRequest {
                         replays.own.free_key(&own);
                         return Some(other);
                     }
-                }
-                Some(StoredAnswer::Stored) if replays.sealer.is_none() => {
-                    // It is already in this memory.
-                    replays.own.free_key(&own);
-                    return None;
                 }
                 // What this request paid for is not lost: its client gets it, also when it repeats the request here.
                 Some(StoredAnswer::Stored | StoredAnswer::Taken) => {}

@@ -104,7 +104,7 @@ async fn images_of_a_client_that_disconnects_are_priced() {
     let server = start(config, Some(by_image)).await;
     tokio::select! {
         _ = server.post("/v1/images/generations", &body).send() => panic!("no answer yet"),
-        () = upstream_videos::until_asked(&one) => {}
+        () = upstream_videos::until_requested(&one) => {}
     }
     let (cost, unpriced) = counted(&server, 1).await;
     assert_close(cost, 0.12);

@@ -504,7 +504,7 @@ async fn video_is_polled_with_the_key_that_submitted_it() {
 }
 
 /// Waits until a provider has a request.
-pub(crate) async fn until_asked(provider: &Scripted) {
+pub(crate) async fn until_requested(provider: &Scripted) {
     while provider.seen().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -521,7 +521,7 @@ async fn video_of_a_disconnected_client_is_completed() {
     body["webhook_url"] = json!(url);
     tokio::select! {
         _ = server.post(PATH, &body).send() => panic!("no answer yet"),
-        () = until_asked(&provider) => {}
+        () = until_requested(&provider) => {}
     }
     let notification = notified(&server, &mut received).await;
     assert_eq!(notification["status"], "completed");
@@ -568,7 +568,7 @@ async fn repeated_submission_after_a_disconnect_makes_no_second_video() {
     // Like a server whose connection was reset.
     tokio::select! {
         _ = ask() => panic!("no answer yet"),
-        () = until_asked(&provider) => {}
+        () = until_requested(&provider) => {}
     }
     let answered = loop {
         let response = ask().await;

@@ -145,7 +145,6 @@ impl ReplayStore for SqlStore {
     ) -> StoreFuture<'s, bool> {
         stored(async move {
             let database = self.connections().await?;
-            let room = if self.is_in_memory() { room.in_memory() } else { room };
             let keep = sqlx::query(AssertSqlSafe(self.dialect().statement(KEEP)))
                 .bind(lease.id.as_str())
                 .bind(lease.number);

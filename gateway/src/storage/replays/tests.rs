@@ -238,7 +238,7 @@ async fn client_disconnect_does_not_cancel_storing_the_answer() {
 #[tokio::test]
 async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
     let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_memory());
-    let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
+    let replays = lasting(&store);
     let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     let leases: Vec<Lease> = replays.held().iter().cloned().collect();
     let reserve_elsewhere = async || {
@@ -266,6 +266,19 @@ async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
     assert!(replays.held().is_empty());
     assert_eq!(reserve_elsewhere().await, ReplaySlot::UnderWay);
     assert_eq!(again(&replays, "k", "{}").await.as_deref(), Ok("late"));
+}
+
+#[tokio::test]
+async fn gateway_in_memory_leaves_its_store_alone() {
+    let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_memory());
+    let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
+    answer(&replays, "k", "{}", text("made")).await;
+    assert_eq!(again(&replays, "k", "{}").await.as_deref(), Ok("made"));
+    let caller = "key_1".into();
+    let (operation, path, query) = (&CREATE_VIDEO, &[][..], &[][..]);
+    let request = IdempotentRequest { operation, caller: &caller, path, query, body: b"{}", form: None };
+    let stored = store.reserve_as(&replays.keyed("k", request), 1, LEASE).await.expect("a store");
+    assert!(matches!(stored, ReplaySlot::First(_)), "{stored:?}");
 }
 
 #[tokio::test]

@@ -2,22 +2,18 @@
 
 mod families;
 mod keys;
+mod models;
 mod prices;
 mod sharing;
+mod starting_file;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::STARTING_FILE;
 use super::reading::{ConfigFile, DocumentKind, parse};
 use super::secret::Absent;
-use super::toml_as_json::table;
-use crate::{
-    CallIdForm, Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
-};
+use crate::{CallIdForm, Capabilities, Config, LogLevel, Problems, Roles, Thinking, TokenLimit};
 
 /// A value that must not appear in any message.
 const CANARY: &str = "sk-canary-4f2a-9c31";
@@ -65,94 +61,6 @@ fn empty_file_is_the_default_configuration() {
     let read = read("").expect("it is valid");
     assert_eq!(format!("{:?}", read.config), format!("{:?}", Config::default()));
     assert!(read.warnings.is_empty() && read.files.is_empty());
-}
-
-/// The starting file with its keys uncommented: those that state defaults, and the examples if requested.
-fn starting_file(examples: bool) -> String {
-    let is_key = |text: &str| {
-        let name = text.split(" = ").next().unwrap_or_default();
-        !name.is_empty() && text != name && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-    };
-    let is_part = |text: &str| is_key(text) || text.starts_with(['[', ']']) || text.starts_with("  {");
-    let lines = STARTING_FILE.lines().filter_map(|line| match line.strip_prefix('#') {
-        None => Some(line),
-        Some(stated) if is_key(stated) => Some(stated),
-        Some(example) => example.strip_prefix(' ').filter(|text| examples && is_part(text)),
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-#[test]
-fn starting_file_states_the_defaults() {
-    let stated = read(&starting_file(false)).unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!(format!("{:?}", stated.config), format!("{:?}", Config::default()));
-    assert_eq!((stated.log, STARTING_FILE.matches("\n#").count() > 50), (Log::default(), true));
-}
-
-#[test]
-fn every_example_in_the_starting_file_parses() {
-    let text = starting_file(true);
-    let read =
-        parse(&text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWarned, DocumentKind::Whole);
-    let read = read.unwrap_or_else(|problems| panic!("{problems}\n{text}"));
-    let [upstream] = read.config.upstreams.as_slice() else { panic!("{:?}", read.config.upstreams) };
-    assert_eq!((upstream.kind, upstream.max_concurrent), (Kind::Responses, Some(100)));
-    assert!(read.config.admin_key.is_none() && read.config.key.is_some() && read.config.tls.is_some());
-    let warned: Vec<&str> = read.warnings.iter().map(|warning| warning.key.as_str()).collect();
-    let absent = ["server.tls.certificate", "access.admin_key", "store.pepper", "prices.file"];
-    assert_eq!(warned, absent, "files that are not on this machine");
-}
-
-/// Keys of the schema that no table of a document contains. `values`: the document's values in that place.
-fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>) {
-    let keys = schema["properties"].as_object();
-    // A table that allows one of several forms.
-    let one_of = [
-        &["env", "file"][..],
-        &["application_default", "command", "credentials_file", "env", "file", "oauth", "sigv4", "ttl"],
-        &[
-            "answer",
-            "count_tokens",
-            "embeddings",
-            "images",
-            "moderations",
-            "rerank",
-            "speech",
-            "stream",
-            "transcriptions",
-            "translations",
-            "videos",
-        ],
-        &["header", "prefix", "query"],
-    ];
-    let is_choice = keys.is_some_and(|keys| {
-        let mut names: Vec<&str> = keys.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        one_of.contains(&names.as_slice())
-    });
-    for (name, key) in keys.into_iter().flatten().filter(|_| !is_choice) {
-        let at = format!("{at}.{name}");
-        let held: Vec<&Value> = values.iter().filter_map(|value| value.get(name)).collect();
-        if held.is_empty() {
-            found.push(at);
-            continue;
-        }
-        left_out(key, &held, &at, found);
-        let items: Vec<&Value> = held.iter().filter_map(|held| held.as_array()).flatten().collect();
-        left_out(&key["items"], &items, &at, found);
-        let entries: Vec<&Value> =
-            held.iter().filter_map(|held| held.as_object()).flat_map(serde_json::Map::values).collect();
-        left_out(&key["additionalProperties"], &entries, &at, found);
-    }
-}
-
-#[test]
-fn starting_file_contains_every_schema_key() {
-    let text = starting_file(true);
-    let document = toml::de::DeTable::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let mut found = Vec::new();
-    left_out(super::schema::schema(), &[&table(document.get_ref())], "", &mut found);
-    assert_eq!(found, [""; 0]);
 }
 
 #[test]
@@ -320,105 +228,6 @@ fn invalid_counters_url_is_an_error_and_public_plaintext_a_warning() {
         read("[counters]\nurl = { env = \"EXPOSED\" }").unwrap_or_else(|problems| panic!("{problems}"));
     let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
     assert!(warning.key == "counters.url" && warning.message.contains("use rediss://"), "{warning}");
-}
-
-#[test]
-fn model_kind_comes_from_the_file_or_the_catalog() {
-    let of = |id: &str, lines: &str| {
-        let text = format!(
-            "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\n[models.{id}]\n\
-             targets = [{{ upstream = \"one\" }}]\n{lines}\n"
-        );
-        let config = read(&text).unwrap_or_else(|problems| panic!("{problems}")).config;
-        let model = config.models.into_iter().next().expect("a model");
-        (model.kind, model.limits, model.family)
-    };
-    let limits = |id: &str| Some(id.to_owned());
-    let (media, family) = ("gateway".to_owned(), "family_one".to_owned());
-    assert_eq!(of("m", ""), (ModelKind::Text, None, family.clone()));
-    assert_eq!(of("image_model_2", ""), (ModelKind::Image, limits("image_model_2"), media.clone()));
-    assert_eq!(
-        of("m", "limits = \"video_model_1\""),
-        (ModelKind::Video, limits("video_model_1"), media.clone())
-    );
-    assert_eq!(
-        of("embedding_model_1", ""),
-        (ModelKind::Embedding, limits("embedding_model_1"), media.clone())
-    );
-    assert_eq!(of("m", "kind = \"embedding\""), (ModelKind::Embedding, None, media.clone()));
-    assert_eq!(of("rerank_model_1", ""), (ModelKind::Rerank, limits("rerank_model_1"), media.clone()));
-    assert_eq!(of("m", "kind = \"moderation\""), (ModelKind::Moderation, None, media.clone()));
-    assert_eq!(of("m", "kind = \"speech\""), (ModelKind::Speech, None, media.clone()));
-    assert_eq!(of("m", "kind = \"transcription\""), (ModelKind::Transcription, None, media.clone()));
-    assert_eq!(of("m", "kind = \"image\""), (ModelKind::Image, None, media.clone()));
-    let other = "kind = \"video\"\nlimits = \"video_model_4\"";
-    assert_eq!(of("video_model_1", other), (ModelKind::Video, limits("video_model_4"), media));
-    assert_eq!(of("image_model_2", "kind = \"text\""), (ModelKind::Text, None, family));
-}
-
-#[test]
-fn invalid_options_of_models_that_are_not_text_are_reported() {
-    let images = "image_model_1, image_model_2, image_model_3, image_model_4, image_model_5";
-    let videos = "video_model_1, video_model_2, video_model_3, video_model_4";
-    for (lines, expected) in [
-        (
-            "limits = \"picture\"",
-            format!("models.m.limits: must be a model of the catalog: embedding_model_1, {images}, {videos}"),
-        ),
-        (
-            "limits = \"model-sol\"",
-            format!("models.m.limits: must be a model of the catalog: embedding_model_1, {images}, {videos}"),
-        ),
-        (
-            "kind = \"video\"\nlimits = \"image_model_1\"",
-            format!("models.m.limits: must be a model of the catalog: {videos}"),
-        ),
-        (
-            "kind = \"text\"\nlimits = \"image_model_1\"",
-            "models.m.limits: is only for embedding, image and video models, but this is a text model"
-                .to_owned(),
-        ),
-        (
-            "kind = \"rerank\"\nlimits = \"image_model_1\"",
-            "models.m.limits: is not for rerank models: they have no limits".to_owned(),
-        ),
-        (
-            "kind = \"image\"\ntranslate_responses = true",
-            "models.m.translate_responses: is only for text models".to_owned(),
-        ),
-    ] {
-        let error = wrong(&with("", lines));
-        assert!(error.ends_with(&expected) && error.lines().count() == 1, "{error}");
-    }
-    for (kind, model, expected) in [
-        (
-            "native",
-            "image_model_1",
-            "this upstream is of the kind native, which does not support images and videos",
-        ),
-        (
-            "messages",
-            "embedding_model_1",
-            "this upstream is of the kind messages, which does not support embeddings",
-        ),
-        (
-            "messages",
-            "rerank_model_1",
-            "is of the kind messages, which does not support rankings; the kinds chat, responses, gatewright",
-        ),
-        ("native", "moderation_model_1", "is of the kind native, which does not support moderations"),
-        ("native", "speech_model_1", "is of the kind native, which does not support speech"),
-        ("messages", "transcription_model_1", "of the kind messages, which does not support transcriptions"),
-        ("converse", "embedding_model_1", "the kinds chat, responses, native, gatewright and simulator do"),
-    ] {
-        let text = format!(
-            "[upstreams.one]\nkind = \"{kind}\"\nbase_url = \"https://one.example\"\n[models.{model}]\n\
-             targets = [{{ upstream = \"one\" }}]\n"
-        );
-        let error = wrong(&text);
-        assert!(error.contains(&format!("models.{model}.targets[0].upstream: ")), "{error}");
-        assert!(error.contains(expected), "{error}");
-    }
 }
 
 #[test]

@@ -222,6 +222,8 @@ pub struct ProviderRules {
     pub stop_sequences: bool,
     /// Whether requests can have audio.
     pub audio: bool,
+    /// Whether the model's own turns can have images, audio and files.
+    pub media_of_model: bool,
     /// Whether thoughts are summaries without being labelled as such.
     pub unlabelled_summaries: bool,
     /// Where an answer states the service tier.

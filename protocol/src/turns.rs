@@ -64,6 +64,9 @@ pub(super) fn arrange(
     if has_foreign_files(&conversation, target) {
         leave_files_out(conversation.to_mut(), &mut lost);
     }
+    if !target.codec().rules().media_of_model && has_media_of_model(&conversation) {
+        leave_media_of_model_out(conversation.to_mut(), &mut lost);
+    }
     if target.codec().rules().bounds_cache_marks && has_many_caches(&conversation) {
         bound_caches(conversation.to_mut(), &mut lost);
     }
@@ -108,6 +111,27 @@ fn has_foreign_files(conversation: &Conversation, target: Protocol) -> bool {
     };
     !(shares(conversation.source) && shares(target))
         && conversation.turns.iter().flat_map(|turn| &turn.parts).any(has)
+}
+
+fn is_media(part: &Part) -> bool {
+    matches!(part.kind, PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_))
+}
+
+fn has_media_of_model(conversation: &Conversation) -> bool {
+    let mut own = conversation.turns.iter().filter(|turn| turn.role == Role::Assistant);
+    own.any(|turn| turn.parts.iter().any(is_media))
+}
+
+fn leave_media_of_model_out(conversation: &mut Conversation, lost: &mut Vec<JsonPointer>) {
+    for turn in conversation.turns.iter_mut().filter(|turn| turn.role == Role::Assistant) {
+        turn.parts.retain(|part| {
+            let is_media = is_media(part);
+            if is_media {
+                lost.push(part.at.clone());
+            }
+            !is_media
+        });
+    }
 }
 
 fn leave_files_out(conversation: &mut Conversation, lost: &mut Vec<JsonPointer>) {

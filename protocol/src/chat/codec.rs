@@ -52,6 +52,7 @@ const RULES: ProviderRules = ProviderRules {
     shares_files: true,
     stop_sequences: true,
     audio: true,
+    media_of_model: false,
     unlabelled_summaries: false,
     service_tier_at: "/service_tier",
     cache_write_at: "/usage/prompt_tokens_details/cache_write_tokens",

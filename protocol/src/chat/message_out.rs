@@ -124,12 +124,6 @@ fn message(turn: &Turn, writer: &mut RequestWriter<'_>) -> Option<Value> {
                 calls.push(call(called, &part.at, writer));
             }
             PartKind::Refusal(text) if !is_at("/content/") => refusals.push(text.as_str()),
-            // The protocol only has media from the client.
-            PartKind::Image(_) | PartKind::File(_) | PartKind::Audio(_)
-                if turn.role == Role::Assistant && !writer.is_same() =>
-            {
-                writer.lose(part.at.clone());
-            }
             _ => content.push(part),
         }
     }

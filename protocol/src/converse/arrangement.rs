@@ -30,13 +30,13 @@ pub(super) fn arranged(conversation: &Conversation, blocks: &mut BlockWriter<'_,
                     blocks.writer.lose(format!("{}/role", turn.at));
                 }
                 let mut content = Vec::with_capacity(turn.parts.len());
-                turn.parts.iter().for_each(|part| blocks.write(part, Author::User, &mut content));
+                turn.parts.iter().for_each(|part| blocks.write(part, &mut content));
                 arrangement.add(Author::User, content);
             }
             Role::Assistant => {
                 let parts = joined(&turn.parts, |proof| blocks.writer.proof(Some(proof)).is_some());
                 let mut content = Vec::with_capacity(parts.len());
-                parts.iter().for_each(|part| blocks.write(part, Author::Assistant, &mut content));
+                parts.iter().for_each(|part| blocks.write(part, &mut content));
                 arrangement.add(Author::Assistant, content);
             }
         }
@@ -59,7 +59,7 @@ impl ConverseArrangement {
         for part in &turn.parts {
             match &part.kind {
                 PartKind::Text(_) | PartKind::Refusal(_) => {
-                    blocks.write(part, Author::User, &mut self.system);
+                    blocks.write(part, &mut self.system);
                 }
                 // Only text can be an instruction.
                 _ => blocks.writer.lose(part.at.clone()),

@@ -11,7 +11,7 @@ use crate::conversation::{
 use crate::members::RequestWriter;
 use crate::{cache_marks, media as any_media, proof};
 
-/// Whose message a block is in. Only the user's may have media.
+/// Whose message a block is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Author {
     User,
@@ -33,7 +33,7 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
     }
 
     /// Appends a part: its block, and a cache point if the client marks it.
-    pub(super) fn write(&mut self, part: &Part, author: Author, blocks: &mut Vec<Value>) {
+    pub(super) fn write(&mut self, part: &Part, blocks: &mut Vec<Value>) {
         let portable = any_media::portable(part);
         any_media::lose_inexpressible(&portable.kind, self.writer);
         let block = match &portable.kind {
@@ -42,12 +42,12 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
                 return self.writer.lose_cache(part.cache.as_ref());
             }
             PartKind::Text(text) | PartKind::Refusal(text) => Some(self::text(text)),
-            PartKind::Audio(audio) if author == Author::User && self.may_name(audio) => media::audio(audio),
-            PartKind::Image(_) | PartKind::File(_) if author == Author::User => self.medium(&portable.kind),
+            PartKind::Audio(audio) if self.may_name(audio) => media::audio(audio),
+            PartKind::Image(_) | PartKind::File(_) => self.medium(&portable.kind),
             PartKind::Call(call) => Some(tool_use(call)),
             PartKind::Result(result) => Some(self.tool_result(result)),
             PartKind::Thought(thought) => self.thought(thought),
-            PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_) | PartKind::Other(_) => None,
+            PartKind::Audio(_) | PartKind::Other(_) => None,
         };
         let Some(block) = block else { return self.writer.lose(part.at.clone()) };
         blocks.push(block);

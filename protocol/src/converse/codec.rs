@@ -29,6 +29,7 @@ const RULES: ProviderRules = ProviderRules {
     shares_files: false,
     stop_sequences: true,
     audio: false,
+    media_of_model: false,
     unlabelled_summaries: true,
     service_tier_at: "/serviceTier/type",
     cache_write_at: "/usage/cacheWriteInputTokens",

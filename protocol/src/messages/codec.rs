@@ -50,6 +50,7 @@ const RULES: ProviderRules = ProviderRules {
     shares_files: false,
     stop_sequences: true,
     audio: false,
+    media_of_model: false,
     unlabelled_summaries: true,
     service_tier_at: "/usage/service_tier",
     cache_write_at: "/usage/cache_creation_input_tokens",

@@ -45,6 +45,7 @@ const RULES: ProviderRules = ProviderRules {
     shares_files: true,
     stop_sequences: false,
     audio: true,
+    media_of_model: false,
     unlabelled_summaries: false,
     service_tier_at: "/service_tier",
     cache_write_at: "/usage/input_tokens_details/cache_write_tokens",

@@ -167,13 +167,6 @@ fn part_out(part: &Part, role: Role, writer: &mut RequestWriter<'_>) -> Option<V
         PartKind::Refusal(text) => {
             return Some(json!({ "type": "input_text", "text": text }));
         }
-        // The protocol only has media from the client.
-        PartKind::Image(_) | PartKind::File(_) | PartKind::Audio(_)
-            if role == Role::Assistant && !writer.is_same() =>
-        {
-            writer.lose(part.at.clone());
-            return None;
-        }
         // Providers only fetch from the web, and don't read videos.
         PartKind::File(medium) if !writer.is_same() && is_unreadable(medium) => {
             writer.lose(part.at.clone());

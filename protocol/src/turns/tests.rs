@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::EncodedRequest;
 
 const DEFAULTS: Defaults = Defaults {
     max_tokens: 64,
@@ -167,5 +168,26 @@ fn conforming_conversation_is_not_copied() {
     for target in [Protocol::Responses, Protocol::Messages, Protocol::Native] {
         let arranged = arrange(&conversation, target, DEFAULTS);
         assert!(matches!(arranged.conversation, Cow::Borrowed(_)), "{target:?}");
+    }
+}
+
+#[test]
+fn media_of_the_model_reach_only_protocols_that_have_them() {
+    for part in [
+        json!({ "inlineData": { "mimeType": "image/png", "data": "iVBORw0KGgo=" } }),
+        json!({ "inlineData": { "mimeType": "audio/wav", "data": "AA==" } }),
+        json!({ "inlineData": { "mimeType": "application/pdf", "data": "AA==" } }),
+    ] {
+        let request = json!({ "contents": [
+            { "role": "user", "parts": [{ "text": "draw" }] },
+            { "role": "model", "parts": [{ "text": "Here:" }, part] },
+            { "role": "user", "parts": [{ "text": "again" }] },
+        ] });
+        let conversation = Protocol::Native.request_in(request, "m", false).expect("a request");
+        for target in [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Converse] {
+            let EncodedRequest { body, dropped } = target.request_out(&conversation, DEFAULTS);
+            assert!(dropped.iter().any(|at| at == "/contents/1/parts/1"), "{target:?}: {dropped:?}");
+            assert!(!body.to_string().contains("AA==") && !body.to_string().contains("iVBOR"), "{body}");
+        }
     }
 }

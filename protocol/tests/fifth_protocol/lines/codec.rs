@@ -35,6 +35,7 @@ const RULES: ProviderRules = ProviderRules {
     shares_files: false,
     stop_sequences: false,
     audio: false,
+    media_of_model: false,
     unlabelled_summaries: false,
     service_tier_at: "/tier",
     cache_write_at: "/tokens/2",

@@ -214,6 +214,7 @@ impl MemoryReplays {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::replays::keyed;
 
     const ANSWERS: usize = 16;
     const WHILE: Duration = Duration::from_mins(10);
@@ -239,15 +240,6 @@ mod tests {
 
         fn has(&self, slot: &str) -> bool {
             self.lock().requests.contains_key(slot)
-        }
-    }
-
-    fn keyed(slot: &str, owner: &str) -> KeyedRequest {
-        KeyedRequest {
-            slot: slot.to_owned(),
-            operation: "create_video",
-            owner: owner.into(),
-            fingerprint: [7; 32],
         }
     }
 

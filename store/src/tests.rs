@@ -13,7 +13,7 @@ mod keys;
 mod node_reports;
 mod outage;
 mod places;
-mod replays;
+pub(crate) mod replays;
 mod server;
 mod tasks;
 mod upgrade;

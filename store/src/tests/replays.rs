@@ -28,7 +28,7 @@ fn room(percent: u8) -> AnswerQuota {
     AnswerQuota { answers: ANSWERS, percent }
 }
 
-fn keyed(slot: &str, owner: &str) -> KeyedRequest {
+pub(crate) fn keyed(slot: &str, owner: &str) -> KeyedRequest {
     KeyedRequest {
         slot: slot.to_owned(),
         operation: "create_video",

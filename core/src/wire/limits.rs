@@ -32,6 +32,13 @@ pub(crate) use self::webhook_url::may_be_public;
 pub use self::words::brief;
 
 /// Maximum length of an `Idempotency-Key`, in visible ASCII characters.
+///
+/// ```
+/// use gatewright::limits::MAX_IDEMPOTENCY_KEY_CHARS;
+///
+/// let key = "order-7".repeat(100);
+/// assert!(key.len() > MAX_IDEMPOTENCY_KEY_CHARS, "the gateway rejects it");
+/// ```
 pub const MAX_IDEMPOTENCY_KEY_CHARS: usize = 255;
 
 /// Maximum number of violations reported for one request. Validation stops there.

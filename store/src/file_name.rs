@@ -22,6 +22,8 @@ pub enum FileKind {
     Mp4,
     /// WebM, a video.
     Webm,
+    /// Anything that a client uploads, or that it gets back.
+    Data,
 }
 
 /// The unguessable name of a generated file: 32 hex digits, with the kind as its extension.
@@ -38,7 +40,7 @@ pub struct FileName {
 pub struct NoFileName;
 
 impl FileKind {
-    const ALL: [Self; 5] = [Self::Png, Self::Jpeg, Self::Webp, Self::Mp4, Self::Webm];
+    const ALL: [Self; 6] = [Self::Png, Self::Jpeg, Self::Webp, Self::Mp4, Self::Webm, Self::Data];
 
     /// The name of the format, which is also the file extension.
     pub fn extension(self) -> &'static str {
@@ -48,6 +50,7 @@ impl FileKind {
             Self::Webp => "webp",
             Self::Mp4 => "mp4",
             Self::Webm => "webm",
+            Self::Data => "bin",
         }
     }
 
@@ -59,6 +62,7 @@ impl FileKind {
             Self::Webp => "image/webp",
             Self::Mp4 => "video/mp4",
             Self::Webm => "video/webm",
+            Self::Data => "application/octet-stream",
         }
     }
 }

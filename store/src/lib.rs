@@ -1,5 +1,5 @@
 //! Durable data of the Gatewright gateway. [`DurableStore`] holds keys, their usage, which upstream stores a response, copies of
-//! responses, answers by idempotency key, video tasks and their notifications, the records of generated files, the gateways
+//! responses, answers by idempotency key, video tasks and their notifications, the records of generated files, who owns files and batches of providers, the gateways
 //! that use it, and the configuration that they share: in an SQL database ([`SqlStore`]), which is in memory if the gateway
 //! has neither a data folder nor a server. What a store didn't accept in time waits in a [`Spool`].
 //!
@@ -37,10 +37,11 @@ pub use self::traits::{
     CopyStore, Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, DurableStore, ExpiringFile, FileRecord,
     FileStore, FileTotals, KeyRecord, KeyStore, KeyedRequest, Lease, Lines, LocationChange, LocationStore,
     MAX_ANSWER_BYTES, MAX_ANSWERS, MAX_KEYS, MAX_LISTED, MAX_NOTICES, MAX_PLACES, MAX_REVISIONS, MAX_TASKS,
-    NODE_KNOWN_FOR_S, NameTaken, NewConfig, NodeRecord, NodeStore, Notice, Output, Quota, QuotaExceeded,
-    ReplaySlot, ReplayStore, ResponseLocation, ResumedTask, SpentByKey, Status, StoreError, StoreFuture,
-    StoredCopy, StoredRevision, StoringUpstream, Task, TaskError, TaskState, TaskStore, UpkeepStore,
-    UsageStore, WRITER_KNOWN_FOR, last_write,
+    NODE_KNOWN_FOR_S, NameTaken, NewConfig, NodeRecord, NodeStore, Notice, ObjectKind, ObjectLease,
+    ObjectPage, ObjectStore, Output, ProviderObject, Quota, QuotaExceeded, ReplaySlot, ReplayStore,
+    ResponseLocation, ResumedTask, SpentByKey, Status, StoreError, StoreFuture, StoredCopy, StoredRevision,
+    StoringUpstream, Task, TaskError, TaskState, TaskStore, UpkeepStore, UsageStore, WRITER_KNOWN_FOR,
+    last_write,
 };
 pub use self::usage::{
     Day, ResolvedUsageQuery, Rows, Spent, SpentSoFar, Totals, UsageKey, UsageQuery, UsageRow, amount,

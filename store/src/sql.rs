@@ -14,6 +14,7 @@ mod listening;
 mod memory;
 mod migrations;
 mod nodes;
+mod objects;
 mod places;
 mod replays;
 mod server;

@@ -11,6 +11,7 @@ mod filled;
 mod full_disk;
 mod keys;
 mod node_reports;
+mod objects;
 mod outage;
 mod places;
 pub(crate) mod replays;

@@ -8,6 +8,7 @@ mod files;
 mod keys;
 mod leases;
 mod nodes;
+mod objects;
 mod replays;
 mod response_locations;
 mod tasks;
@@ -27,6 +28,8 @@ pub use self::files::{ExpiringFile, FileRecord, FileStore, FileTotals};
 pub use self::keys::{AddKeyError, KeyRecord, KeyStore, MAX_KEYS, NameTaken};
 pub use self::leases::Lease;
 pub use self::nodes::{NODE_KNOWN_FOR_S, NodeRecord, NodeStore};
+pub(crate) use self::objects::{MAX_OBJECTS, MAX_OBJECTS_IN_MEMORY};
+pub use self::objects::{ObjectKind, ObjectLease, ObjectPage, ObjectStore, ProviderObject};
 pub(crate) use self::replays::UNANSWERED_FOR;
 pub use self::replays::{
     ANSWER_OVERHEAD, AnswerQuota, KeyedRequest, MAX_ANSWER_BYTES, MAX_ANSWERS, ReplaySlot, ReplayStore,
@@ -78,6 +81,7 @@ pub trait DurableStore:
     + DeliveryStore
     + FileStore
     + NodeStore
+    + ObjectStore
     + ConfigStore
     + UpkeepStore
     + Send

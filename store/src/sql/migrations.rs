@@ -77,6 +77,12 @@ const STEPS: &[SchemaStep] = &[
         sqlite: include_str!("../../migrations/sqlite/0010_failures_and_times.sql"),
         postgres: include_str!("../../migrations/postgres/0010_failures_and_times.sql"),
     },
+    SchemaStep {
+        version: 11,
+        what: "files and batches of providers",
+        sqlite: include_str!("../../migrations/sqlite/0011_provider_objects.sql"),
+        postgres: include_str!("../../migrations/postgres/0011_provider_objects.sql"),
+    },
 ];
 
 /// The version of the last step.

@@ -136,6 +136,20 @@ pub(super) const TABLES: &[Table] = &[
         order: "due, slot",
     },
     Table {
+        name: "objects",
+        columns: &[
+            ("owner", Text),
+            ("id", Text),
+            ("kind", Text),
+            ("purpose", Text),
+            ("content", Bytes),
+            ("expires", Count),
+            ("lease", Count),
+            ("due", Count),
+        ],
+        order: "number",
+    },
+    Table {
         name: "configs",
         columns: &[
             ("revision", Count),

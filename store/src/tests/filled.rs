@@ -12,8 +12,8 @@ use crate::traits::{
 use crate::traits::{LocationChange, ResponseLocation, StoringUpstream};
 use crate::usage::{self, Day, Rows, Totals};
 use crate::{
-    Batch, DeliveryOutcome, DurableStore, FileKind, KeyRecord, NewConfig, Output, Quota, Status, StoredFile,
-    Task, TaskState,
+    Batch, DeliveryOutcome, DurableStore, FileKind, KeyRecord, NewConfig, ObjectKind, Output, ProviderObject,
+    Quota, Status, StoredFile, Task, TaskState,
 };
 
 /// The key that owns most of it.
@@ -33,6 +33,7 @@ pub(super) async fn fill(store: &dyn DurableStore) {
     files(store).await;
     answers(store).await;
     configs(store).await;
+    objects(store).await;
     let node = NodeRecord { id: "n".to_owned(), seen: 7, config: Some(1), ..NodeRecord::default() };
     store.report_node(&node, 0).await.expect("a store");
 }
@@ -65,6 +66,11 @@ pub(super) async fn holds(store: &dyn DurableStore) {
     let files = store.first_to_expire(None, 9).await.expect("a store");
     let files: Vec<_> = files.iter().map(|one| (one.file.name.kind(), one.file.bytes)).collect();
     assert_eq!(files, [(FileKind::Png, 7), (FileKind::Mp4, 5_000_000_000)]);
+
+    let kept = store.object(KEY, ObjectKind::File, "file-1").await.expect("a store");
+    assert_eq!(kept, Some(object("file-1", ObjectKind::File)));
+    let followed = store.resume_batches(LEASE, 9).await.expect("a store");
+    assert_eq!(followed.iter().map(|(object, _)| &*object.id).collect::<Vec<_>>(), ["batch_1"]);
 
     let ended = store.task(KEY, "completed").await.expect("a store").expect("a task");
     assert_eq!(ended.state, completed());
@@ -198,6 +204,20 @@ async fn answers(store: &dyn DurableStore) {
     let ReplaySlot::First(lease) = reserve(store, "answered").await else { panic!("it is the first") };
     let room = AnswerQuota { answers: 10, percent: 100 };
     assert!(store.keep_answer(&lease, b"made\0", LONG, room).await.expect("a store"));
+}
+
+fn object(id: &str, kind: ObjectKind) -> ProviderObject {
+    let purpose = "batch".to_owned();
+    ProviderObject { owner: KEY.into(), id: id.to_owned(), kind, purpose, content: vec![0, 255] }
+}
+
+async fn objects(store: &dyn DurableStore) {
+    for (id, kind, expires, follows) in [
+        ("file-1", ObjectKind::File, Some(LONG), None),
+        ("batch_1", ObjectKind::Batch, None, Some(Duration::ZERO)),
+    ] {
+        assert!(store.add_object(&object(id, kind), expires, follows, 100).await.expect("a store"));
+    }
 }
 
 async fn configs(store: &dyn DurableStore) {

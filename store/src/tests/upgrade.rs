@@ -80,6 +80,13 @@ const ROWS: &[(i64, &str)] = &[
              output_tokens, reasoning_tokens, cost, unpriced) VALUES
             ('2026-07-31', 'key_3', 'model-sol', 'one', 3, 3, 0, 30, 0, 0, 20, 0, 0, 2)",
     ),
+    (
+        10,
+        "INSERT INTO usage
+            (day, key, model, upstream, requests, complete, estimated, input_tokens, cached_tokens, cache_write_tokens,
+             output_tokens, reasoning_tokens, cost, unpriced, failed, timed, first_byte_ms, latency_ms) VALUES
+            ('2026-07-31', 'key_4', 'model-sol', 'one', 3, 3, 0, 30, 0, 0, 20, 0, 0, 0, 4, 5, 6, 7)",
+    ),
 ];
 
 async fn fill(database: &AnyPool, rows: &str) {
@@ -104,6 +111,7 @@ async fn holds(store: &SqlStore, version: i64) {
             7 => writers(store).await,
             8 => shared_configuration(store).await,
             9 => unpriced_requests(store).await,
+            10 => failures_and_times(store).await,
             other => panic!("the rows of version {other} are not checked"),
         }
     }
@@ -202,6 +210,14 @@ async fn unpriced_requests(store: &SqlStore) {
     let [row] = store.usage(&resolved).await.expect("a store").try_into().expect("one row");
     assert_eq!((row.requests, row.unpriced), (3, 2));
     assert_eq!([row.failed, row.timed, row.first_byte_ms, row.latency_ms], [0; 4]);
+}
+
+async fn failures_and_times(store: &SqlStore) {
+    let mut query = UsageQuery::default();
+    (query.from, query.key) = (Some("2026-07-01".to_owned()), Some("key_4".to_owned()));
+    let resolved = query.read("2026-08-02".parse().expect("a day")).expect("a query");
+    let [row] = store.usage(&resolved).await.expect("a store").try_into().expect("one row");
+    assert_eq!([row.failed, row.timed, row.first_byte_ms, row.latency_ms], [4, 5, 6, 7]);
 }
 
 async fn shared_configuration(store: &SqlStore) {

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use super::{gatewright, keys, output_of, run, text};
 
 /// The version of this program's tables.
-const LATEST: &str = "10";
+const LATEST: &str = "11";
 
 /// Runs statements on the database of a data folder.
 pub(crate) fn execute(data: &Path, statements: &str) {

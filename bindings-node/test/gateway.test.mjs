@@ -176,6 +176,49 @@ test("sounds are transcribed", async () => {
   );
 });
 
+test("a batch has a result for each request", async () => {
+  const lines = ["one", "two"].map((custom_id) =>
+    JSON.stringify({
+      custom_id,
+      method: "POST",
+      url: "/v1/chat/completions",
+      body: { model: "model-sol", messages: [{ role: "user", content: "Say hi" }] },
+    }),
+  );
+  const data = Buffer.from(lines.join("\n"));
+  const file = await client.files.create({ file: { name: "requests.jsonl", data }, purpose: "batch" });
+  assert.deepEqual([file.filename, file.bytes], ["requests.jsonl", data.length]);
+  assert.deepEqual(Buffer.from(await client.files.content(file.id)), data);
+  let batch = await client.batches.create({
+    input_file_id: file.id,
+    endpoint: "/v1/chat/completions",
+    completion_window: "24h",
+  });
+  for (let polls = 0; batch.status === "in_progress" && polls < 1_000; polls += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    batch = await client.batches.retrieve(batch.id);
+  }
+  assert.deepEqual([batch.status, batch.request_counts.completed], ["completed", 2]);
+  const results = Buffer.from(await client.files.content(batch.output_file_id))
+    .toString()
+    .trim()
+    .split("\n");
+  assert.deepEqual(
+    results.map((line) => JSON.parse(line).custom_id),
+    ["one", "two"],
+  );
+  const page = await client.files.list({ limit: 1, purpose: "batch_output" });
+  assert.equal(page.data[0].id, batch.output_file_id);
+  assert.ok((await client.batches.list()).data.some(({ id }) => id === batch.id));
+  assert.ok((await client.files.delete(file.id)).deleted);
+  await assert.rejects(client.files.retrieve(file.id), { status: 404 });
+  const broken = { name: "x", data: Buffer.from("requests") };
+  await assert.rejects(
+    client.files.create({ file: broken, purpose: "batch" }),
+    /line 1 is not one JSON object/,
+  );
+});
+
 test("embeddings are numbers, or base64 text on request", async () => {
   const request = { model: "embedding_model_1", input: ["a boat", "a lake"], dimensions: 3 };
   const { data, usage } = await client.embeddings.create(request);

@@ -228,8 +228,8 @@ test("a name that this client lacks is seen only where it is read", async (t) =>
   const client = clientOf(await echoing(t));
   assert.throws(() => client.beta.chat.completions.parse({}), /^TypeError: client\.beta: /);
   assert.equal(client.nothing, undefined);
-  assert.ok(!("batches" in { ...client }));
-  assert.doesNotMatch(inspect(client, { depth: 5 }), /batches/);
+  assert.ok(!("evals" in { ...client }));
+  assert.doesNotMatch(inspect(client, { depth: 5 }), /evals/);
 });
 
 test("an idempotency key is generated for each call, or given, and reused by its attempts", async (t) => {

@@ -222,7 +222,7 @@ export function familiar(): Client {
   const made: Client = new Gatewright({ baseURL: "http://127.0.0.1:8080", timeout: 1, defaultHeaders: {} });
   void made.models.list({ timeout: 1 });
   // @ts-expect-error: no such resource
-  void made.batches;
+  void made.evals;
   return made.withOptions({ timeout: 1 });
 }
 

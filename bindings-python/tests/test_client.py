@@ -249,6 +249,45 @@ def test_sounds_are_transcribed(client: Client, tmp_path: Path) -> None:
         )
 
 
+def test_batch_has_a_result_for_each_request(client: Client) -> None:
+    lines = [
+        json.dumps(
+            {
+                "custom_id": name,
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": {"model": "model-sol", "messages": [{"role": "user", "content": "Say hi"}]},
+            }
+        )
+        for name in ("one", "two")
+    ]
+    content = "\n".join(lines).encode()
+    file = client.files.create(file=("requests.jsonl", content), purpose="batch")
+    assert (file.filename, file.bytes, client.files.content(file.id)) == (
+        "requests.jsonl",
+        len(content),
+        content,
+    )
+    batch = client.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+    deadline = time.monotonic() + 30
+    while batch.status == "in_progress" and time.monotonic() < deadline:
+        time.sleep(0.02)
+        batch = client.batches.retrieve(batch.id)
+    assert (batch.status, batch.request_counts.completed) == ("completed", 2)
+    results = [json.loads(line) for line in client.files.content(batch.output_file_id).splitlines()]
+    assert [result["custom_id"] for result in results] == ["one", "two"]
+    assert batch.id in [listed.id for listed in client.batches.list()]
+    page = client.files.list(limit=1, purpose="batch_output")
+    assert (page.data[0].id, page.last_id) == (batch.output_file_id, batch.output_file_id)
+    assert client.files.delete(file.id).deleted
+    with pytest.raises(gatewright.NotFoundError):
+        client.files.retrieve(file.id)
+    with pytest.raises(gatewright.BadRequestError, match="line 1 is not one JSON object"):
+        client.files.create(file=b"requests", purpose="batch")
+
+
 async def test_plain_operations_are_asynchronous(gateway: Gateway) -> None:
     async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
         ranking = await client.rerank.create(model="rerank_model_1", query="a boat", documents=["a boat"])

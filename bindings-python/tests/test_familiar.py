@@ -134,7 +134,7 @@ def test_what_looks_at_a_client_or_a_resource_finds_what_it_found_without_the_se
     looked_at: Any = functools.reduce(getattr, owner.split(".")[1:], client)
     assert not hasattr(looked_at, "__anything__")
     assert not hasattr(looked_at, "_repr_html_")
-    assert not {"batches", "edit", "with_raw_response"} & set(dir(looked_at))
+    assert not {"evals", "edit", "with_raw_response"} & set(dir(looked_at))
     assert dict(inspect.getmembers(looked_at))["__class__"] is type(looked_at)
     assert type(copy.copy(looked_at)) is type(copy.deepcopy(looked_at)) is type(looked_at)
     # An object that was made without its client, as by pickle.

@@ -57,11 +57,15 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
     }
     for (operation, place) in operations.iter().zip(document.operations()) {
         let Some(prerequisite) = &operation.prerequisite else { continue };
-        let first = operations.iter().find(|known| known.id == prerequisite.operation);
-        if first.is_none_or(|first| first.prerequisite.is_some()) {
+        let called = |call: &PrerequisiteCall| operations.iter().find(|known| known.id == call.operation);
+        let earlier = called(prerequisite);
+        let first = earlier.and_then(|earlier| earlier.prerequisite.as_ref()).map(called);
+        if earlier.is_none()
+            || first.is_some_and(|first| first.is_none_or(|first| first.prerequisite.is_some()))
+        {
             let PrerequisiteCall { argument, operation: named, .. } = prerequisite;
             bail!(
-                "{}: x-example-from of {argument} names {named}; name an operation with an example of its own",
+                "{}: x-example-from of {argument} names {named}; name an operation with an example of its own, or of one call before it",
                 document.place(&place.pointer())
             );
         }
@@ -292,6 +296,12 @@ impl Builder<'_> {
                 prerequisite =
                     Some(PrerequisiteCall { argument: text(parameter, "name").to_owned(), ..from });
             }
+        }
+        let from = body.and_then(|body| body.get("x-example-from")).and_then(Value::as_object);
+        if let Some((argument, from)) = from.and_then(|members| members.iter().next()) {
+            let from =
+                PrerequisiteCall::deserialize(from).context("x-example-from has operation and member")?;
+            prerequisite = Some(PrerequisiteCall { argument: argument.clone(), ..from });
         }
         if let Some(members) = body.and_then(|body| body.get("example")).and_then(Value::as_object) {
             example.extend(members.clone());

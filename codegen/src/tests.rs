@@ -246,6 +246,12 @@ fn problems_of_every_phase_name_the_file_of_their_specification() {
     let first = serde_json::json!({"operation": "gone", "member": "id"});
     let built = problem(&format!("{line}/parameters/0/x-example-from"), first);
     assert!(built.starts_with(&format!("library.yaml#{line}: x-example-from of ")), "{built}");
+    let itself = serde_json::json!({"operation": "retrieve_line", "member": "id"});
+    let built = problem(&format!("{line}/parameters/0/x-example-from"), itself);
+    assert!(
+        built.contains("name an operation with an example of its own, or of one call before it"),
+        "{built}"
+    );
     let weight = "/components/schemas/LineRequest/properties/weight";
     let of_model = problem(&format!("{weight}/type"), "number".into());
     assert!(of_model.starts_with(&format!("library.yaml#{weight}: ")), "{of_model}");

@@ -145,6 +145,9 @@ pub struct Config {
     pub fetch_images: bool,
     /// Polling interval for videos at providers. Default: 5 s.
     pub video_poll: Duration,
+    /// First pause between two requests for a batch at a provider; later ones are longer, up to a minute. Default: 10 s. Files can't
+    /// set it.
+    pub batch_poll: Duration,
     /// Maximum time for a provider to make a video, until its file is stored here. Default: 1 h.
     pub video_timeout: Duration,
     /// How long a video task of a gateway that died waits before another one, or the restarted one, takes it over.
@@ -216,6 +219,7 @@ impl Default for Config {
             video_time: Duration::from_millis(1500),
             fetch_images: false,
             video_poll: Duration::from_secs(catalog::VIDEO_POLL_INTERVAL_S.into()),
+            batch_poll: Duration::from_secs(10),
             video_timeout: Duration::from_hours(1),
             video_lease: Duration::from_secs(30),
             max_file_bytes: 256 * 1024 * 1024,

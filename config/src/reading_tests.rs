@@ -130,6 +130,7 @@ fn every_key_is_parsed() {
         user_after_tool = false
         reasoning_content = false
         stream_options = false
+        files = true
         bucket_urls = true
         [upstreams.two]
         kind = "simulator"
@@ -186,6 +187,7 @@ fn every_key_is_parsed() {
         user_after_tool: false,
         reasoning_content: false,
         stream_options: false,
+        files: true,
         bucket_urls: true,
     };
     assert_eq!(one.capabilities, capabilities);

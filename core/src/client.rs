@@ -41,7 +41,7 @@ pub use self::typed::TypedCall;
 #[derive(Clone)]
 pub struct Client {
     transport: Arc<Transport>,
-    files: Arc<FileClient>,
+    downloads: Arc<FileClient>,
     options: Arc<RequestOptions>,
 }
 
@@ -164,8 +164,8 @@ impl Client {
         Secrets::known(self.transport.known_keys()).redactor()
     }
 
-    pub(crate) fn files(&self) -> &FileClient {
-        &self.files
+    pub(crate) fn downloads(&self) -> &FileClient {
+        &self.downloads
     }
 
     pub(crate) fn options(&self) -> &RequestOptions {

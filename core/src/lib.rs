@@ -154,6 +154,8 @@ mod guides {
     struct RerankAndModeration;
     #[doc = include_str!("../../docs/guides/audio.md")]
     struct Audio;
+    #[doc = include_str!("../../docs/guides/batches.md")]
+    struct Batches;
     #[doc = include_str!("../../docs/guides/long-work.md")]
     struct LongWork;
     #[cfg(feature = "schemars")]

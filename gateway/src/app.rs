@@ -19,7 +19,7 @@ use crate::routing::{InvalidRoutes, Routes};
 use crate::shared::Shared;
 #[cfg(feature = "console")]
 use crate::sign_in::SignIn;
-use crate::storage::{self, GeneratedFiles, History, HistoryKeeper, Replays};
+use crate::storage::{self, GeneratedFiles, History, HistoryKeeper, ProviderObjects, Replays};
 use crate::tasks::TaskRunner;
 use crate::usage::{Caller, FollowedResponses, Ledger};
 use crate::webhooks::{Fetcher, Outbox};
@@ -80,6 +80,7 @@ pub(crate) struct Storage {
     pub(crate) lasting: bool,
     pub(crate) files: Arc<GeneratedFiles>,
     pub(crate) replays: Arc<Replays>,
+    pub(crate) objects: Arc<ProviderObjects>,
     pub(crate) history: Arc<History>,
     /// Writes stored responses, and which upstreams store them, into the store.
     pub(crate) history_keeper: Arc<HistoryKeeper>,
@@ -286,9 +287,10 @@ impl Storage {
             HistoryKeeper::start(Arc::clone(&history), store(), copies, percent_of_key, spool.clone());
         let answers = data.lasting.then(|| Arc::new(Sealer::new(data.derived("seal of answers"))));
         let replays = Replays::start(store(), answers, data.derived("key of digests of requests"), spool);
+        let objects = ProviderObjects::new(store(), Sealer::new(data.derived("seal of files and batches")));
         let (contents, signer) = (data.contents.clone(), data.key_of_addresses());
         let files = GeneratedFiles::start(contents, store(), signer, config.max_file_bytes);
-        Self { lasting: data.lasting, files, replays, history, history_keeper, store: data.store }
+        Self { lasting: data.lasting, files, replays, objects, history, history_keeper, store: data.store }
     }
 }
 

@@ -22,6 +22,7 @@ use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use gatewright_simulator::{Refusal, SimulatedAnswer};
 use serde_json::{Map, Value};
 
+pub use crate::batches::lines::fuzzing::read_batch;
 pub use crate::server::http1::fuzzing::received_requests;
 pub use crate::wire::form::fuzzing::read_form;
 

@@ -34,6 +34,7 @@
 
 mod access;
 mod app;
+mod batches;
 mod bounds;
 mod budgets;
 mod compaction;
@@ -48,6 +49,7 @@ pub mod fuzzing;
 mod generated;
 mod media;
 mod model_kinds;
+mod model_scope;
 mod models;
 mod node_registry;
 mod observe;

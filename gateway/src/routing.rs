@@ -202,6 +202,17 @@ impl ModelRoute {
         Ok(Self { model: model.clone(), id: own, destinations })
     }
 
+    /// The first destination whose upstream supports files and batches.
+    pub(crate) fn destination_with_files(&self) -> Option<&Arc<Destination>> {
+        self.destinations.iter().find(|destination| destination.provider.has_files())
+    }
+
+    /// The prices of an upstream for the model.
+    pub(crate) fn rates_at(&self, upstream: &str) -> Option<Arc<Rates>> {
+        let destination = self.destinations.iter().find(|found| found.provider.upstream.name == upstream);
+        destination.and_then(|destination| destination.rates.clone())
+    }
+
     fn destination(&self, upstream: &str, model: &str) -> Option<&Destination> {
         let matches =
             |found: &&Arc<Destination>| found.provider.upstream.name == upstream && &*found.model == model;
@@ -334,6 +345,11 @@ impl Provider {
                 "the server does not accept stream_options; set stream_options = false for it"
             );
         }
+    }
+
+    /// Whether its server supports files and batches.
+    pub(crate) fn has_files(&self) -> bool {
+        matches!(self.upstream.kind, Kind::Gatewright | Kind::Simulator) || self.upstream.capabilities.files
     }
 
     /// Whether it is the embedded provider.

@@ -15,7 +15,6 @@ mod embedded;
 mod head_error;
 pub(crate) mod http1;
 mod listening;
-mod model_scope;
 mod operator;
 mod origins;
 mod probes;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gatewright::operations::Operation;
 
 use crate::app::App;
+use crate::batches;
 use crate::generated::routes::Service;
 use crate::media;
 use crate::models;
@@ -106,6 +107,42 @@ impl Service for Arc<App> {
 
     async fn create_translation(&self, call: Call) -> Response {
         relay::answer(self, call).await
+    }
+
+    async fn create_file(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::create_file(self, call)).await)
+    }
+
+    async fn list_files(&self, call: Call) -> Response {
+        finish(call.operation, batches::list_files(self, &call).await)
+    }
+
+    async fn retrieve_file(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::retrieve_file(self, &call)).await)
+    }
+
+    async fn delete_file(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::delete_file(self, &call)).await)
+    }
+
+    async fn retrieve_file_content(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::content(self, &call)).await)
+    }
+
+    async fn create_batch(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::create_batch(self, call)).await)
+    }
+
+    async fn list_batches(&self, call: Call) -> Response {
+        finish(call.operation, batches::list_batches(self, &call).await)
+    }
+
+    async fn retrieve_batch(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::retrieve_batch(self, &call)).await)
+    }
+
+    async fn cancel_batch(&self, call: Call) -> Response {
+        finish(call.operation, Box::pin(batches::cancel_batch(self, &call)).await)
     }
 
     async fn create_video(&self, call: Call) -> Response {

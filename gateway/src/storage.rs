@@ -4,6 +4,7 @@
 mod files;
 mod history;
 mod history_keeper;
+mod objects;
 mod replays;
 #[cfg(test)]
 mod spool_tests;
@@ -14,6 +15,7 @@ pub(crate) use self::files::{
 };
 pub(crate) use self::history::{History, MAX_RESPONSE_BYTES, ResponseDocuments, ResponseRecord};
 pub(crate) use self::history_keeper::{HistoryKeeper, PendingStore, StoreUnavailable};
+pub(crate) use self::objects::{BatchRequests, MAX_RECORD_BYTES, ObjectRecord, ProviderObjects};
 pub(crate) use self::replays::{
     IdempotentRequest, KEY_HEADER, REPLAYED_HEADER, ReplayDecision, Replays, RunningRequest,
 };

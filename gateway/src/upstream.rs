@@ -28,7 +28,7 @@ use percent_encoding::utf8_percent_encode;
 
 pub(crate) use self::look_up::LookUp;
 pub(crate) use self::rate_limit::tokens_left;
-pub(crate) use self::request::{PageStart, Request, StoredAction, StoredResponseRequest};
+pub(crate) use self::request::{ObjectRequest, PageStart, Request, StoredAction, StoredResponseRequest};
 pub(crate) use self::retry_after::retry_after;
 
 use self::envelope::RequestEnvelope;
@@ -198,6 +198,18 @@ impl Endpoint {
         let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
         self.keys.ready().await?;
         self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout, true).await
+    }
+
+    /// The same for a file or a batch. What changes something at the upstream is sent only once.
+    pub(crate) async fn ask_about_object(
+        &self,
+        about: ObjectRequest<'_>,
+        mark: Option<i64>,
+    ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
+        let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
+        self.keys.ready().await?;
+        let may_repeat = about.method != http::Method::POST;
+        self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout, may_repeat).await
     }
 
     /// Requests the state or the file of a video, and waits for the response head, with a short timeout. Redirects are not

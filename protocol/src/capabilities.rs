@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub reasoning_content: bool,
     /// Whether it supports `stream_options`, with which the gateway requests the usage of a stream.
     pub stream_options: bool,
+    /// Whether it has `/files` and `/batches`.
+    pub files: bool,
     /// Whether clients may name objects in buckets (`s3://`), which the server reads with the operator's rights (converse).
     pub bucket_urls: bool,
 }
@@ -37,6 +39,7 @@ impl Capabilities {
         user_after_tool: true,
         reasoning_content: true,
         stream_options: true,
+        files: false,
         bucket_urls: false,
     };
 }

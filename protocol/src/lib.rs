@@ -226,7 +226,10 @@ impl Protocol {
             operations::Protocol::Responses => Some(Self::Responses),
             operations::Protocol::Messages => Some(Self::Messages),
             operations::Protocol::Native => Some(Self::Native),
-            operations::Protocol::Plain | operations::Protocol::Media | operations::Protocol::Models => None,
+            operations::Protocol::Plain
+            | operations::Protocol::Batch
+            | operations::Protocol::Media
+            | operations::Protocol::Models => None,
         }
     }
 }

@@ -5,6 +5,9 @@ import { type RequestOptions, Resource } from "../resource";
 import { operations } from "./operations";
 import { ChatCompletionStream, GenerateContentResponseStream, MessageStream, ResponseStream } from "./streams";
 import type {
+  Batch,
+  BatchList,
+  BatchRequest,
   ChatCompletion,
   ChatCompletionRequest,
   CompactRequest,
@@ -13,9 +16,13 @@ import type {
   CountMessageTokensResponse,
   CountTokensRequest,
   CountTokensResponse,
+  DeletedFile,
   DeletedResponse,
   EmbeddingRequest,
   EmbeddingResponse,
+  FileList,
+  FileObject,
+  FileRequest,
   GenerateContentRequest,
   GenerateContentResponse,
   ImageGenerationRequest,
@@ -67,6 +74,50 @@ export interface ListResponseInputItemsParams {
    * At most 256 characters.
    */
   before?: string;
+}
+
+/** Parameters of `files.list`. */
+export interface ListFilesParams {
+  /**
+   * Maximum number of files per page.
+   *
+   * 1 to 1000. Default: `1000`.
+   */
+  limit?: number;
+  /**
+   * asc returns the oldest first.
+   *
+   * Default: `"desc"`.
+   */
+  order?: "asc" | "desc";
+  /**
+   * The page starts after the file with this id; use last_id of the previous page.
+   *
+   * At most 256 characters.
+   */
+  after?: string;
+  /**
+   * Only files for this purpose.
+   *
+   * At most 64 characters.
+   */
+  purpose?: string;
+}
+
+/** Parameters of `batches.list`. */
+export interface ListBatchesParams {
+  /**
+   * Maximum number of batches per page.
+   *
+   * 1 to 100. Default: `20`.
+   */
+  limit?: number;
+  /**
+   * The page starts after the batch with this id; use last_id of the previous page.
+   *
+   * At most 256 characters.
+   */
+  after?: string;
 }
 
 /** Parameters of `native.generateContent`. */
@@ -592,6 +643,218 @@ export class AudioResource extends Resource {
   readonly translations: AudioTranslationsResource = new AudioTranslationsResource(this.connection);
 }
 
+/** `client.files` */
+export class FilesResource extends Resource {
+  /**
+   * List files
+   *
+   * Lists the files of the key, page by page. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. No member is required.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `FileList`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.files.list();
+   * console.log(answer);
+   * ```
+   */
+  list(params?: ListFilesParams, options?: RequestOptions): ApiPromise<FileList> {
+    return this.send(operations.list_files, [], params, options);
+  }
+
+  /**
+   * Upload a file
+   *
+   * Uploads a file to a provider that has files. The requests of a batch (purpose batch) go to the provider of their model, other files to the first one among the models of the key. The request is a form with the file. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `file`, `purpose`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `FileObject`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: FileRequest, options?: RequestOptions): ApiPromise<FileObject> {
+    return this.send(operations.create_file, [], params, options);
+  }
+
+  /**
+   * Retrieve a file
+   *
+   * Returns what is known of a file; its content is an operation of its own. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param fileId - The id of the file.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `FileObject`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * const answer = await client.files.retrieve(earlier.id);
+   * console.log(answer);
+   * ```
+   */
+  retrieve(fileId: string, options?: RequestOptions): ApiPromise<FileObject> {
+    return this.send(operations.retrieve_file, [fileId], undefined, options);
+  }
+
+  /**
+   * Delete a file
+   *
+   * Deletes a file at its provider. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param fileId - The id of the file.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `DeletedFile`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * const answer = await client.files.delete(earlier.id);
+   * console.log(answer);
+   * ```
+   */
+  delete(fileId: string, options?: RequestOptions): ApiPromise<DeletedFile> {
+    return this.send(operations.delete_file, [fileId], undefined, options);
+  }
+
+  /**
+   * Retrieve the content of a file
+   *
+   * Returns the bytes of a file, such as the results of a batch. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param fileId - The id of the file.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Uint8Array`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * const answer = await client.files.content(earlier.id);
+   * console.log(answer);
+   * ```
+   */
+  content(fileId: string, options?: RequestOptions): ApiPromise<Uint8Array> {
+    return this.send(operations.retrieve_file_content, [fileId], undefined, options);
+  }
+}
+
+/** `client.batches` */
+export class BatchesResource extends Resource {
+  /**
+   * List batches
+   *
+   * Lists the batches of the key, page by page, the newest first. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. No member is required.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `BatchList`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.batches.list();
+   * console.log(answer);
+   * ```
+   */
+  list(params?: ListBatchesParams, options?: RequestOptions): ApiPromise<BatchList> {
+    return this.send(operations.list_batches, [], params, options);
+  }
+
+  /**
+   * Create a batch
+   *
+   * Starts to process the requests of an uploaded file. The results are a file as well, whose id the completed batch has. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `input_file_id`, `endpoint`, `completion_window`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Batch`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * const answer = await client.batches.create({ input_file_id: earlier.id, endpoint: "/v1/chat/completions", completion_window: "24h" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: BatchRequest, options?: RequestOptions): ApiPromise<Batch> {
+    return this.send(operations.create_batch, [], params, options);
+  }
+
+  /**
+   * Retrieve a batch
+   *
+   * Returns a batch in its current state. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param batchId - The id of the batch.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Batch`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const first = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * const earlier = await client.batches.create({ input_file_id: first.id, endpoint: "/v1/chat/completions", completion_window: "24h" });
+   * const answer = await client.batches.retrieve(earlier.id);
+   * console.log(answer);
+   * ```
+   */
+  retrieve(batchId: string, options?: RequestOptions): ApiPromise<Batch> {
+    return this.send(operations.retrieve_batch, [batchId], undefined, options);
+  }
+
+  /**
+   * Cancel a batch
+   *
+   * Stops a batch. Requests in progress still complete; the results so far are in its files. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param batchId - The id of the batch.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Batch`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const first = await client.files.create({ file: { name: "requests.jsonl", data: new TextEncoder().encode("{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}") }, purpose: "batch" });
+   * const earlier = await client.batches.create({ input_file_id: first.id, endpoint: "/v1/chat/completions", completion_window: "24h" });
+   * const answer = await client.batches.cancel(earlier.id);
+   * console.log(answer);
+   * ```
+   */
+  cancel(batchId: string, options?: RequestOptions): ApiPromise<Batch> {
+    return this.send(operations.cancel_batch, [batchId], undefined, options);
+  }
+}
+
 /** `client.models` */
 export class ModelsResource extends Resource {
   /**
@@ -851,6 +1114,10 @@ export class ClientResources extends Resource {
   readonly moderations: ModerationsResource = new ModerationsResource(this.connection);
   /** The operations of `client.audio`. */
   readonly audio: AudioResource = new AudioResource(this.connection);
+  /** The operations of `client.files`. */
+  readonly files: FilesResource = new FilesResource(this.connection);
+  /** The operations of `client.batches`. */
+  readonly batches: BatchesResource = new BatchesResource(this.connection);
   /** The operations of `client.models`. */
   readonly models: ModelsResource = new ModelsResource(this.connection);
   /** The operations of `client.native`. */

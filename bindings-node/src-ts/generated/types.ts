@@ -4088,6 +4088,224 @@ export interface TranscriptUsage {
 }
 
 /**
+ * Upload of a file, as a form.
+ *
+ * Ours: not in the source specification.
+ */
+export interface FileRequest {
+  /** The file. The requests of a batch are lines of JSON. */
+  file: FileArgument;
+  /** What the file is for. */
+  purpose: "batch" | "user_data" | "vision" | "assistants" | "fine-tune" | "evals" | (string & {});
+}
+
+/**
+ * A file that a provider has. Providers add members of their own.
+ *
+ * Ours: not in the source specification.
+ */
+export interface FileObject {
+  /** Id of the file. */
+  id: string;
+  /** Kind of the record. */
+  object: "file" | (string & {});
+  /** Its size, in bytes. */
+  bytes: number;
+  /** When it was uploaded, in seconds since 1970. */
+  created_at: number;
+  /** When it is removed, in seconds since 1970; null or missing if it stays until it is deleted. */
+  expires_at?: number | null;
+  /** Its name. */
+  filename: string;
+  /** What it is for. */
+  purpose: "batch" | "batch_output" | "user_data" | "vision" | "assistants" | "fine-tune" | "evals" | (string & {});
+  /** How far the provider is with it; older servers send it. */
+  status?: "uploaded" | "processed" | "error" | (string & {}) | null;
+}
+
+/**
+ * One page of the files of a key.
+ *
+ * Ours: not in the source specification.
+ */
+export interface FileList {
+  /** Kind of the record. */
+  object: "list";
+  /** The files. */
+  data: FileObject[];
+  /** Id of the first file; null on an empty page. */
+  first_id: string | null;
+  /** Id of the last file; use it as after for the next page. Null on an empty page. */
+  last_id: string | null;
+  /** Whether another page follows. */
+  has_more: boolean;
+  /** The items of `data`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<FileObject>;
+}
+
+/**
+ * A file was deleted.
+ *
+ * Ours: not in the source specification.
+ */
+export interface DeletedFile {
+  /** Id of the file. */
+  id: string;
+  /** Kind of the record. */
+  object: "file" | (string & {});
+  /** Always true. */
+  deleted: boolean;
+}
+
+/**
+ * Creation of a batch.
+ *
+ * Ours: not in the source specification.
+ */
+export interface BatchRequest {
+  /**
+   * Id of the uploaded file with the requests, whose purpose is batch.
+   *
+   * 1 to 256 characters.
+   */
+  input_file_id: string;
+  /** The path that every request of the file has. */
+  endpoint: "/v1/chat/completions" | "/v1/responses" | "/v1/embeddings" | "/v1/moderations";
+  /** Within which time the batch ends; providers know 24h. */
+  completion_window: "24h" | (string & {});
+  /** Arbitrary key-value pairs, stored with the batch. */
+  metadata?: { [key: string]: string } | null;
+}
+
+/**
+ * A batch of requests. Providers add members of their own.
+ *
+ * Ours: not in the source specification.
+ */
+export interface Batch {
+  /** Id of the batch. */
+  id: string;
+  /** Kind of the record. */
+  object: "batch" | (string & {});
+  /** The path of its requests. */
+  endpoint: string;
+  /** The model of its requests, if the provider states it. */
+  model?: string | null;
+  /** Why it failed; null or missing without errors. */
+  errors?: BatchErrors | null;
+  /** Id of the file with its requests. */
+  input_file_id: string;
+  /** Within which time it ends. */
+  completion_window: "24h" | (string & {});
+  /** How far it is. */
+  status: "validating" | "failed" | "in_progress" | "finalizing" | "completed" | "expired" | "cancelling" | "cancelled" | (string & {});
+  /** Id of the file with the results of the requests that succeeded; in the order of the provider. */
+  output_file_id?: string | null;
+  /** Id of the file with the errors of the requests that failed. */
+  error_file_id?: string | null;
+  /** When it was created, in seconds since 1970. */
+  created_at: number;
+  /** When its provider began, in seconds since 1970. */
+  in_progress_at?: number | null;
+  /** When its time is over, in seconds since 1970. */
+  expires_at?: number | null;
+  /** When its provider began to write the results, in seconds since 1970. */
+  finalizing_at?: number | null;
+  /** When it was completed, in seconds since 1970. */
+  completed_at?: number | null;
+  /** When it failed, in seconds since 1970. */
+  failed_at?: number | null;
+  /** When it ran out of time, in seconds since 1970. */
+  expired_at?: number | null;
+  /** When a client cancelled it, in seconds since 1970. */
+  cancelling_at?: number | null;
+  /** When it had stopped, in seconds since 1970. */
+  cancelled_at?: number | null;
+  /** How many requests it has; missing while that is unknown. */
+  request_counts?: BatchRequestCounts | null;
+  /** The tokens of its requests, if the provider states them once it has ended. */
+  usage?: BatchUsage | null;
+  /** As in the request. */
+  metadata?: { [key: string]: string } | null;
+}
+
+/**
+ * One page of the batches of a key.
+ *
+ * Ours: not in the source specification.
+ */
+export interface BatchList {
+  /** Kind of the record. */
+  object: "list";
+  /** The batches. */
+  data: Batch[];
+  /** Id of the first batch; null on an empty page. */
+  first_id: string | null;
+  /** Id of the last batch; use it as after for the next page. Null on an empty page. */
+  last_id: string | null;
+  /** Whether another page follows. */
+  has_more: boolean;
+  /** The items of `data`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<Batch>;
+}
+
+/**
+ * Why a batch failed.
+ *
+ * Ours: not in the source specification.
+ */
+export interface BatchErrors {
+  /** Kind of the record. */
+  object?: "list" | (string & {});
+  /** The errors. */
+  data?: BatchError[];
+}
+
+/**
+ * One error of a batch.
+ *
+ * Ours: not in the source specification.
+ */
+export interface BatchError {
+  /** For programs. */
+  code?: string | null;
+  /** For people. */
+  message?: string | null;
+  /** The member that is wrong, if it is one. */
+  param?: string | null;
+  /** The line of the file, from 1, if it is one. */
+  line?: number | null;
+}
+
+/**
+ * How many requests a batch has.
+ *
+ * Ours: not in the source specification.
+ */
+export interface BatchRequestCounts {
+  /** In the file. */
+  total: number;
+  /** That have results. */
+  completed: number;
+  /** That have errors. */
+  failed: number;
+}
+
+/**
+ * The tokens of the requests of a batch.
+ *
+ * Ours: not in the source specification.
+ */
+export interface BatchUsage {
+  /** Of the requests. */
+  input_tokens: number;
+  /** Of the results. */
+  output_tokens: number;
+  /** Of both. */
+  total_tokens: number;
+}
+
+/**
  * Video generation request.
  *
  * Source: section 2.6 of the specification.

@@ -8,14 +8,12 @@ from gatewright.generated.errors import ConfigurationError
 # By place and name, what other SDKs have there and this client does not.
 MISSING: dict[str, dict[str, str]] = {
     "client": {
-        "batches": "batches",
         "caches": "caches of contents",
         "chats": "chat sessions",
         "completions": "text completions beside client.chat.completions",
         "containers": "containers",
         "conversations": "conversations beside previous_response_id of responses",
         "evals": "evaluations",
-        "files": "files",
         "fine_tuning": "fine-tuning",
         "live": "live sessions",
         "realtime": "realtime sessions",

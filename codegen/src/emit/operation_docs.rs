@@ -74,8 +74,35 @@ pub(crate) fn errors_of(api: &Api, operation: &Operation, name: impl Fn(&ErrorKi
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Length of the file in the example of a form, in bytes. Its content is zeros, so that the example needs no file.
+/// Length of the file in the example of a form, in bytes. Its content is zeros, so that the example needs no file, unless the
+/// specification has an example of it.
 pub(crate) const EXAMPLE_FILE_BYTES: &str = "16_000";
+
+/// The content of a file in the example of a form, if the specification has one.
+pub(crate) fn example_content(field: &Field) -> Option<&str> {
+    field.example.as_ref().and_then(Value::as_str).filter(|_| field.ty.is_file())
+}
+
+/// The calls before the example of an operation, in order, each with the name of its result.
+pub(crate) fn earlier_calls<'a>(
+    api: &'a Api,
+    operation: &'a Operation,
+) -> impl Iterator<Item = (&'static str, &'a Operation)> {
+    let called = |operation: &'a Operation| {
+        operation.prerequisite.as_ref().map(|earlier| api.operation(&earlier.operation))
+    };
+    let earlier = called(operation);
+    let first = earlier.and_then(called);
+    first.map(|first| (FIRST, first)).into_iter().chain(earlier.map(|earlier| (EARLIER, earlier)))
+}
+
+/// The name of the result that an example takes a value from. `is_called`: whether the example itself is a call before another one.
+pub(crate) fn earlier_name(is_called: bool) -> &'static str {
+    if is_called { FIRST } else { EARLIER }
+}
+
+const FIRST: &str = "first";
+const EARLIER: &str = "earlier";
 
 /// Whether a member of the body of a form is a file.
 pub(crate) fn is_file(api: &Api, operation: &Operation, wire: &str) -> bool {

@@ -47,7 +47,7 @@ pub(crate) struct Operation {
     pub source: String,
     /// Arguments of an example call for the documentation, by wire name; empty if the specification has none.
     pub example: serde_json::Map<String, Value>,
-    /// `x-example-from` of a parameter: the earlier call whose answer the example takes it from.
+    /// `x-example-from` of a parameter or of a member of the body: the earlier call whose answer the example takes it from.
     pub prerequisite: Option<PrerequisiteCall>,
     /// `x-helpers`: methods of the clients that are built on this one.
     pub helpers: Vec<Helper>,
@@ -221,6 +221,7 @@ spec_enum! {
         Messages = "messages",
         Native = "native",
         Plain = "plain",
+        Batch = "batch",
         Media = "media",
         Models = "models",
     }

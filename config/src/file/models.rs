@@ -97,6 +97,8 @@ pub(crate) struct Upstream {
     pub(crate) reasoning_content: Option<bool>,
     /// Whether its chat server accepts `stream_options`, with which the gateway requests the usage of a stream. Default: true.
     pub(crate) stream_options: Option<bool>,
+    /// Whether its chat or responses server has `/files` and `/batches`, which clients then can use. Default: false.
+    pub(crate) files: Option<bool>,
     /// Whether clients may name images and documents in buckets (`s3://…`), which Bedrock reads with the rights of the gateway's
     /// credentials. Default: false.
     pub(crate) bucket_urls: Option<bool>,

@@ -91,7 +91,7 @@ fn explicit_keys_override_the_preset() {
     assert_eq!((one.kind, one.base_url.as_str()), (Kind::Chat, "https://proxy.example/v1"));
     assert_eq!(one.keys[0].expose(), "key-in-MINE");
     assert_eq!(one.key_place, Some(KeyPlace::header("x-key", "")));
-    let rest = Capabilities { reasoning_content: false, ..Capabilities::default() };
+    let rest = Capabilities { reasoning_content: false, files: true, ..Capabilities::default() };
     assert_eq!(one.capabilities, rest, "other settings come from the preset");
 }
 

@@ -114,6 +114,7 @@ impl ConfigResolver<'_> {
             user_after_tool: file.user_after_tool.unwrap_or(assumed.user_after_tool),
             reasoning_content: file.reasoning_content.unwrap_or(assumed.reasoning_content),
             stream_options: file.stream_options.unwrap_or(assumed.stream_options),
+            files: file.files.unwrap_or(assumed.files),
             bucket_urls: file.bucket_urls.unwrap_or(assumed.bucket_urls),
         };
         upstream.envelope = Envelope {

@@ -228,6 +228,8 @@ pub enum Protocol {
     Native,
     /// Operations with a model whose answers are no turns of a conversation: embeddings, rankings, moderations, speech, transcriptions.
     Plain,
+    /// Files and batches of requests.
+    Batch,
     /// Images and videos.
     Media,
     /// The model list.

@@ -86,7 +86,7 @@ impl ClientBuilder {
             extra_query: self.default_query,
             ..RequestOptions::default()
         };
-        Ok(Client { transport, files: Arc::default(), options: Arc::new(options) })
+        Ok(Client { transport, downloads: Arc::default(), options: Arc::new(options) })
     }
 }
 

@@ -156,7 +156,7 @@ impl Client {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         headers.insert(USER_AGENT, self.transport().user_agent().clone());
-        let response = self.files().get(self.transport(), url, headers).await?;
+        let response = self.downloads().get(self.transport(), url, headers).await?;
         let status = response.status;
         if !matches!(
             status,

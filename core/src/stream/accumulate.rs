@@ -63,7 +63,9 @@ impl Accumulator {
             Protocol::Responses => Document::Responses(responses::ResponseBuilder::default()),
             Protocol::Messages => Document::Messages(messages::MessageBuilder::default()),
             Protocol::Native => Document::Native(native::ContentBuilder::default()),
-            Protocol::Plain | Protocol::Media | Protocol::Models => Document::Last(Value::Null),
+            Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => {
+                Document::Last(Value::Null)
+            }
         };
         Self { shape: chunk_shape(operation), has_started: false, document }
     }

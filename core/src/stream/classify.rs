@@ -84,7 +84,9 @@ pub(super) fn event_class(operation: &Operation, event: &StreamEvent) -> EventCl
 pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     match operation.protocol {
         Protocol::Chat | Protocol::Responses | Protocol::Messages | Protocol::Native => false,
-        Protocol::Plain | Protocol::Media | Protocol::Models => operation.terminator.is_none(),
+        Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => {
+            operation.terminator.is_none()
+        }
     }
 }
 
@@ -179,7 +181,7 @@ fn is_of_answer(protocol: Protocol, event: &StreamEvent) -> bool {
             let begins = |name: &str| name.starts_with("message_") || name.starts_with("content_block_");
             event.event.as_deref().is_some_and(begins) || holds_any(&event.data, &MESSAGES_WORDS)
         }
-        Protocol::Plain | Protocol::Media | Protocol::Models => true,
+        Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => true,
     }
 }
 

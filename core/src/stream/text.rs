@@ -16,7 +16,7 @@ pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, ser
         Protocol::Responses => serde_json::from_str(data).map(responses),
         Protocol::Messages => serde_json::from_str(data).map(messages),
         Protocol::Native => serde_json::from_str(data).map(native),
-        Protocol::Plain | Protocol::Media | Protocol::Models => Ok(None),
+        Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => Ok(None),
     };
     let text = match plain {
         Ok(text) => text.map(Cow::into_owned),
@@ -173,7 +173,7 @@ fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
             let spoken = parts.into_iter().filter(|part| part.get("thought") != Some(&Value::Bool(true)));
             Some(spoken.filter_map(text_of).collect())
         }
-        Protocol::Plain | Protocol::Media | Protocol::Models => None,
+        Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => None,
     }
 }
 

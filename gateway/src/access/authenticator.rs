@@ -127,6 +127,11 @@ impl Authenticator {
         }
     }
 
+    /// On whose account work continues that a key began, by its id. The key may be revoked since: what it began counts.
+    pub(crate) fn caller_of(&self, id: &str) -> Caller {
+        self.keyring.caller(id)
+    }
+
     /// Whether there are keys besides the configured one.
     pub(crate) fn has_other_keys(&self) -> bool {
         self.keyring.has_others()

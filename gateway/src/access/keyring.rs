@@ -112,6 +112,13 @@ impl Keyring {
         self.keys.load().by_id.get(id).map(|caller| *caller.limits())
     }
 
+    /// The caller with a key, by its id; one without limits if no active key in memory has it.
+    pub(super) fn caller(&self, id: &str) -> Caller {
+        let own = [&self.configured, &self.admin].into_iter().find(|own| &**own.id() == id).cloned();
+        let stored = || self.keys.load().by_id.get(id).cloned();
+        own.or_else(stored).unwrap_or_else(|| Caller::unlimited(id, &self.ledger))
+    }
+
     /// Whether there are keys besides the configured one.
     pub(super) fn has_others(&self) -> bool {
         !self.keys.load().stored.is_empty()

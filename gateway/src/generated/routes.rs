@@ -29,6 +29,33 @@ pub(crate) static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        operation: &operations::LIST_BATCHES,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("batches"),
+        ],
+    },
+    Route {
+        operation: &operations::CREATE_BATCH,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("batches"),
+        ],
+    },
+    Route {
+        operation: &operations::RETRIEVE_BATCH,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("batches"),
+            Segment::Parameter { name: "batch_id", before: "", after: "", without: "/" },
+        ],
+    },
+    Route {
+        operation: &operations::CANCEL_BATCH,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("batches"),
+            Segment::Parameter { name: "batch_id", before: "", after: "", without: "/" },
+            Segment::Literal("cancel"),
+        ],
+    },
+    Route {
         operation: &operations::CREATE_CHAT_COMPLETION,
         segments: &[
             Segment::Literal("v1"), Segment::Literal("chat"), Segment::Literal("completions"),
@@ -38,6 +65,40 @@ pub(crate) static ROUTES: &[Route] = &[
         operation: &operations::CREATE_EMBEDDING,
         segments: &[
             Segment::Literal("v1"), Segment::Literal("embeddings"),
+        ],
+    },
+    Route {
+        operation: &operations::LIST_FILES,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("files"),
+        ],
+    },
+    Route {
+        operation: &operations::CREATE_FILE,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("files"),
+        ],
+    },
+    Route {
+        operation: &operations::RETRIEVE_FILE,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("files"),
+            Segment::Parameter { name: "file_id", before: "", after: "", without: "/" },
+        ],
+    },
+    Route {
+        operation: &operations::DELETE_FILE,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("files"),
+            Segment::Parameter { name: "file_id", before: "", after: "", without: "/" },
+        ],
+    },
+    Route {
+        operation: &operations::RETRIEVE_FILE_CONTENT,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("files"),
+            Segment::Parameter { name: "file_id", before: "", after: "", without: "/" },
+            Segment::Literal("content"),
         ],
     },
     Route {
@@ -238,6 +299,51 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// List files: `GET /v1/files`. Ours: not in the source specification.
+    fn list_files(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Upload a file: `POST /v1/files`. Ours: not in the source specification.
+    fn create_file(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Retrieve a file: `GET /v1/files/{file_id}`. Ours: not in the source specification.
+    fn retrieve_file(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Delete a file: `DELETE /v1/files/{file_id}`. Ours: not in the source specification.
+    fn delete_file(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Retrieve the content of a file: `GET /v1/files/{file_id}/content`. Ours: not in the source specification.
+    fn retrieve_file_content(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// List batches: `GET /v1/batches`. Ours: not in the source specification.
+    fn list_batches(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Create a batch: `POST /v1/batches`. Ours: not in the source specification.
+    fn create_batch(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Retrieve a batch: `GET /v1/batches/{batch_id}`. Ours: not in the source specification.
+    fn retrieve_batch(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Cancel a batch: `POST /v1/batches/{batch_id}/cancel`. Ours: not in the source specification.
+    fn cancel_batch(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -306,6 +412,15 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "create_speech" => service.create_speech(call).await,
         "create_transcription" => service.create_transcription(call).await,
         "create_translation" => service.create_translation(call).await,
+        "list_files" => service.list_files(call).await,
+        "create_file" => service.create_file(call).await,
+        "retrieve_file" => service.retrieve_file(call).await,
+        "delete_file" => service.delete_file(call).await,
+        "retrieve_file_content" => service.retrieve_file_content(call).await,
+        "list_batches" => service.list_batches(call).await,
+        "create_batch" => service.create_batch(call).await,
+        "retrieve_batch" => service.retrieve_batch(call).await,
+        "cancel_batch" => service.cancel_batch(call).await,
         "list_models" => service.list_models(call).await,
         "retrieve_model" => service.retrieve_model(call).await,
         "generate_content" => service.generate_content(call).await,

@@ -42,7 +42,7 @@ fn of_part(part: &PartKind) -> usize {
 }
 
 /// Estimated tokens of a JSON document, without parsing it: four bytes are a token, and a base64 string counts as media.
-pub(super) fn of_document(document: &[u8]) -> usize {
+pub(crate) fn of_document(document: &[u8]) -> usize {
     let (mut media, mut of_media, mut at) = (0_usize, 0, 0);
     // A long enough string covers at least one of these positions; the text between them isn't scanned.
     while let Some(rest) = document.get(at + SHORTEST_MEDIUM / 2..).filter(|rest| !rest.is_empty()) {

@@ -126,6 +126,7 @@ fn compared(old: &Config, new: &Config) -> Vec<(&'static str, bool)> {
         video_time,
         fetch_images,
         video_poll,
+        batch_poll: _,
         video_timeout,
         video_lease,
         max_file_bytes,

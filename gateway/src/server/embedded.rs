@@ -17,6 +17,7 @@ use super::request::answer;
 use super::shared_config;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
+use crate::batches;
 use crate::counters::SharedCounters;
 use crate::media;
 use crate::wire::{Body, Response};
@@ -69,6 +70,7 @@ impl Embedded {
         }
         let app = Arc::new(App::new(config, data, counters, address)?);
         media::start(&app);
+        batches::start(&app);
         let origins = cors.map(|cors| {
             let app = Arc::clone(&app);
             let behind = move |request: http::Request<Body>| {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use gatewright::operations::{ErrorStyle, Operation};
+use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, limits};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -26,12 +26,13 @@ use super::client::Client;
 use super::console;
 use super::request_id::{new_request_id, sign};
 use super::route_match::{Match, match_route, methods_of};
-use super::{admin, model_scope, operator, rate_headers};
+use super::{admin, operator, rate_headers};
 use crate::access::{is_native, refused};
 use crate::app::App;
 use crate::fault::{FailedOnce, RequestFaults};
 use crate::generated::routes::dispatch;
 use crate::media::files;
+use crate::model_scope;
 use crate::models;
 use crate::observe::{self, ContentRecord, Origin, Recent, RecentEntry};
 use crate::relay;
@@ -322,9 +323,12 @@ fn find_operation<'p>(
     }
 }
 
-/// Whether an operation counts towards the limits of its key. Requests about stored responses involve the upstream, too.
+/// Whether an operation counts towards the limits of its key. Requests about stored responses, files and batches involve the
+/// upstream, too.
 fn is_limited(operation: &Operation) -> bool {
-    operation.models.is_some() || operation.resource.starts_with("responses")
+    operation.models.is_some()
+        || operation.resource.starts_with("responses")
+        || operation.protocol == operations::Protocol::Batch
 }
 
 /// Whether the request has been answered before, or is now. It is compared as it was sent, with the faults that it asks for.

@@ -102,6 +102,12 @@ impl GeneratedFiles {
         }
     }
 
+    /// A file by its name; `None` if it has expired. Errors: it cannot be read.
+    pub(crate) async fn find(&self, name: &FileName) -> Result<Option<OpenFile<'_>>, ApiError> {
+        let size = self.contents.size(name).await.map_err(FileError::unread)?;
+        Ok(size.map(|bytes| OpenFile { files: self, name: name.clone(), bytes }))
+    }
+
     /// The error for a missing file.
     async fn missing(&self, name: &FileName) -> ApiError {
         match self.store.has_file(name).await {

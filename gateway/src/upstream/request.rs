@@ -42,6 +42,21 @@ pub(crate) struct StoredResponseRequest<'a> {
     pub(crate) id: &'a str,
 }
 
+/// A request about a file or a batch that an upstream has, or is to have.
+#[derive(Debug)]
+pub(crate) struct ObjectRequest<'a> {
+    pub(crate) method: Method,
+    /// The segments of its path: `["files", "file-1", "content"]`.
+    pub(crate) path: &'a [&'a str],
+    pub(crate) body: Bytes,
+    /// The media type of the body, if there is one.
+    pub(crate) media_type: Option<HeaderValue>,
+    /// The client's headers; those on the allow list are passed on.
+    pub(crate) client: &'a HeaderMap,
+    /// The id of the client's request.
+    pub(crate) id: &'a str,
+}
+
 /// A request to an upstream.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
@@ -194,6 +209,33 @@ impl StoredResponseRequest<'_> {
             _ = write!(address, "{mark}{name}={value}");
         }
         address
+    }
+}
+
+impl ObjectRequest<'_> {
+    pub(super) fn build(
+        self,
+        endpoint: &Endpoint,
+        key: Option<usize>,
+    ) -> Result<http::Request<Bytes>, String> {
+        let mut address = format!("{}{}", endpoint.base, version(endpoint.kind, Protocol::Chat));
+        for segment in self.path {
+            _ = write!(address, "/{}", utf8_percent_encode(segment, SEGMENT));
+        }
+        let mut request = http::Request::new(self.body);
+        *request.method_mut() = self.method;
+        let key = endpoint.keys.get(key);
+        *request.uri_mut() = endpoint.uri(address, key.as_ref())?;
+        let headers = request.headers_mut();
+        pass_allowed(self.client, headers, endpoint);
+        if let Some(media_type) = self.media_type {
+            headers.insert(header::CONTENT_TYPE, media_type);
+        }
+        // The content of a file may be anything.
+        headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        introduce(&mut request, self.id, endpoint, key)?;
+        Ok(request)
     }
 }
 

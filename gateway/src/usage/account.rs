@@ -153,14 +153,22 @@ impl Account {
     }
 
     /// Reserves what a request is expected to consume until it ends, if any budget is left besides other reservations. Returns
-    /// the reservation, which is empty without a budget.
-    pub(super) fn reserve(&self, limits: &KeyLimits, expected: Spent) -> Result<Spent, LimitExceeded> {
+    /// the reservation, which is empty without a budget. `whole`: only if all of it is left, because it is for many requests.
+    pub(super) fn reserve(
+        &self,
+        limits: &KeyLimits,
+        expected: Spent,
+        whole: bool,
+    ) -> Result<Spent, LimitExceeded> {
         if !limits.have_budget() {
             return Ok(Spent::default());
         }
         self.spending.reserve(Day::today(), expected, |today, month, reserved| {
             within(limits, today, month)?;
-            within(limits, today.and(reserved), month.and(reserved)).map_err(|_| LimitExceeded::InProgress)
+            within(limits, today.and(reserved), month.and(reserved))
+                .map_err(|_| LimitExceeded::InProgress)?;
+            let added = if whole { reserved.and(expected) } else { reserved };
+            within(limits, today.and(added), month.and(added))
         })?;
         Ok(expected)
     }
@@ -298,7 +306,7 @@ mod tests {
         let account = account();
         let limits = KeyLimits { tokens_per_day: Some(100), ..KeyLimits::default() };
         let expected = Spent { tokens: 60, cost: 7 };
-        let reserve = || account.reserve(&limits, expected);
+        let reserve = || account.reserve(&limits, expected, false);
         assert_eq!((reserve(), reserve()), (Ok(expected), Ok(expected)));
         assert_eq!(reserve(), Err(LimitExceeded::InProgress));
         // One consumed less, and another nothing.
@@ -308,7 +316,7 @@ mod tests {
         account.release(expected);
         account.spend(&limits, Day::today(), Spent { tokens: 70, cost: 0 }, Spent::default(), 0);
         assert_eq!(reserve(), Err(LimitExceeded::TokensOfDay));
-        assert_eq!(account.reserve(&KeyLimits::default(), expected), Ok(Spent::default()));
+        assert_eq!(account.reserve(&KeyLimits::default(), expected, false), Ok(Spent::default()));
     }
 
     mod redis {

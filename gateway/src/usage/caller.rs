@@ -82,8 +82,9 @@ impl Caller {
     }
 
     /// Reserves what a request is expected to consume. Returns the reservation, to be released when the request ends.
-    pub(super) fn reserve(&self, expected: Spent) -> Result<Spent, LimitExceeded> {
-        self.0.account.reserve(&self.0.limits, expected)
+    /// `whole`: only if the budgets cover all of it.
+    pub(super) fn reserve(&self, expected: Spent, whole: bool) -> Result<Spent, LimitExceeded> {
+        self.0.account.reserve(&self.0.limits, expected, whole)
     }
 
     /// Releases the reservation of a request that consumed nothing.

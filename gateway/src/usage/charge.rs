@@ -31,6 +31,8 @@ pub(crate) struct Charge {
     complete: bool,
     failed: bool,
     is_void: bool,
+    /// How many requests it is for that succeeded, and that failed, if it is for a batch.
+    batch: Option<(u64, u64)>,
     /// The request's trace span, which stays open at least as long.
     span: Span,
     consumed: Consumed,
@@ -57,6 +59,7 @@ impl Charge {
             complete: false,
             failed: false,
             is_void: false,
+            batch: None,
             span: Span::current(),
             consumed: Consumed::default(),
         }
@@ -74,14 +77,27 @@ impl Charge {
         self
     }
 
-    /// Reserves what the request is expected to consume from the budgets of its key, at the upstream's prices. Errors: they are
+    /// It is for a batch of requests, whose number is set later. Unless it is completed, nothing is recorded: another process does that.
+    pub(crate) fn for_batch(mut self) -> Self {
+        self.batch = Some((0, 0));
+        self.is_void = true;
+        self
+    }
+
+    /// Sets how many requests of the batch have succeeded, and how many have failed.
+    pub(crate) fn set_requests(&mut self, succeeded: u64, failed: u64) {
+        self.batch = Some((succeeded.min(MAX_UNITS), failed.min(MAX_UNITS)));
+    }
+
+    /// Reserves what the request is expected to consume from the budgets of its key, at the upstream's prices; a batch only if they
+    /// cover all of it. Errors: they are
     /// used up, or requests in progress may use them up; nothing is recorded.
     pub(crate) fn reserve(mut self, expected: Usage, media: MediaUnits) -> Result<Self, LimitExceeded> {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
-        let consumption = Consumption { usage: expected, media };
+        let consumption = Consumption { usage: expected, media, batch: self.batch_size() };
         let cost = self.rates.as_ref().and_then(|rates| rates.cost(&consumption)).unwrap_or(0);
         let expected = Spent { tokens: count(expected.input) + count(expected.output), cost };
-        match self.caller.reserve(expected) {
+        match self.caller.reserve(expected, self.batch.is_some()) {
             Ok(reserved) => {
                 self.reserved = reserved;
                 Ok(self)
@@ -121,6 +137,7 @@ impl Charge {
 
     /// The answer was sent completely, or will be: nothing of it is missing.
     pub(crate) fn complete(&mut self) {
+        self.is_void = false;
         self.complete = true;
         self.latency_ms = millis(self.started.elapsed());
     }
@@ -128,6 +145,11 @@ impl Charge {
     /// The answer ended in an error.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
+    }
+
+    /// How many requests the batch has that it is for.
+    fn batch_size(&self) -> Option<u64> {
+        self.batch.map(|(succeeded, failed)| (succeeded + failed).max(1))
     }
 
     /// The usage to record, and whether any of it is an estimate.
@@ -150,7 +172,7 @@ impl Drop for Charge {
         }
         let (usage, estimated) = self.usage();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
-        let consumption = Consumption { usage, media: self.media };
+        let consumption = Consumption { usage, media: self.media, batch: self.batch_size() };
         let is_estimated_length = matches!(self.media.sound, SoundLength::Estimated(_))
             && self.rates.as_ref().is_some_and(|rates| rates.charges_sounds());
         let cost = match &self.rates {
@@ -158,9 +180,10 @@ impl Drop for Charge {
             // A request that consumes nothing costs nothing, whatever the prices.
             None => consumption.is_nothing().then_some(0),
         };
+        let is_timed = self.complete && self.batch.is_none();
         let totals = Totals {
-            requests: 1,
-            complete: self.complete.into(),
+            requests: self.batch.map_or(1, |(succeeded, _)| succeeded),
+            complete: self.batch.map_or(self.complete.into(), |(succeeded, _)| succeeded),
             estimated: (estimated || is_estimated_length).into(),
             input: count(usage.input),
             cached: count(usage.cached),
@@ -169,11 +192,11 @@ impl Drop for Charge {
             reasoning: count(usage.reasoning),
             cost: cost.unwrap_or(0),
             unpriced: cost.is_none().into(),
-            failed: self.failed.into(),
-            timed: self.complete.into(),
-            // Of an answer that doesn't complete, the time is unknown.
-            first_byte_ms: if self.complete { self.first_byte_ms.unwrap_or(self.latency_ms) } else { 0 },
-            latency_ms: self.latency_ms,
+            failed: self.batch.map_or(self.failed.into(), |(_, failed)| failed),
+            // Of a batch, and of an answer that doesn't complete, the time is unknown.
+            timed: is_timed.into(),
+            first_byte_ms: if is_timed { self.first_byte_ms.unwrap_or(self.latency_ms) } else { 0 },
+            latency_ms: if self.batch.is_none() { self.latency_ms } else { 0 },
         };
         // Signed: traces have no unsigned integers.
         self.span.record("gen_ai.usage.input_tokens", totals.input.cast_signed());

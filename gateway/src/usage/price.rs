@@ -11,11 +11,16 @@ pub(super) const MAX_UNITS: u64 = 1_000_000_000;
 /// Maximum cost of one request, in billionths: a million units of the currency.
 pub(super) const MAX_COST: u64 = 1_000_000_000_000_000;
 
+/// What the tokens of a batch cost, of their price for other requests: all providers of batches bill half of it.
+const BATCH_PERCENT: u128 = 50;
+
 /// What a request consumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Consumption {
     pub(crate) usage: Usage,
     pub(crate) media: MediaUnits,
+    /// How many requests consumed it together, if they were a batch.
+    pub(crate) batch: Option<u64>,
 }
 
 /// What a request consumed besides tokens.
@@ -111,7 +116,7 @@ impl Rates {
     /// The cost of a request, in billionths of the currency. `None`: it made images or a video, read something aloud, or transcribed a
     /// sound, and the price is of something else, or the number of tokens is unknown.
     pub(crate) fn cost(&self, consumption: &Consumption) -> Option<u64> {
-        let Consumption { usage, media } = consumption;
+        let Consumption { usage, media, .. } = consumption;
         let replaces_units = self.states_tokens && consumption.has_tokens();
         // In millionths, of which this many are one unit of the price.
         let units = |count: u64, of_one: u128, rate: Option<u64>| match rate {
@@ -122,7 +127,11 @@ impl Rates {
             SoundLength::NoSound => 0,
             SoundLength::Millis(millis) | SoundLength::Estimated(millis) => millis,
         };
-        let millionths = self.tokens(usage)
+        let (requests, percent) = match consumption.batch {
+            Some(requests) => (requests.max(1), BATCH_PERCENT),
+            None => (1, 100),
+        };
+        let millionths = self.tokens(usage, requests) * percent / 100
             + units(media.images, 1_000_000, self.image)?
             + units(media.video_seconds, 1_000_000, self.video_second)?
             + units(millis, 1_000, self.audio_second)?
@@ -132,15 +141,15 @@ impl Rates {
         Some(u64::try_from(cost).unwrap_or(MAX_COST).min(MAX_COST))
     }
 
-    /// The cost of tokens, in millionths of a billionth.
-    fn tokens(&self, usage: &Usage) -> u128 {
+    /// The cost of tokens, in millionths of a billionth. `requests`: how many have consumed them, to find the tier of one.
+    fn tokens(&self, usage: &Usage, requests: u64) -> u128 {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
         let (input, output) = (count(usage.input), count(usage.output));
         // Parts never exceed their sum, whatever the upstream reports.
         let cached = count(usage.cached).min(input);
         let written = count(usage.cache_write).min(input - cached);
         let reasoning = count(usage.reasoning).min(output);
-        let exceeded = self.tiers.iter().rev().find(|(above, _)| input > *above);
+        let exceeded = self.tiers.iter().rev().find(|(above, _)| input / requests > *above);
         let Some((_, rates)) = exceeded.or(self.tiers.first()) else { return 0 };
         let parts = [
             (input - cached - written, rates.input),
@@ -264,7 +273,7 @@ mod tests {
     fn images_and_video_seconds_are_charged_beside_tokens() {
         let mut price = ModelPrice { image: Some(0.04), ..ModelPrice::new(1.0, 2.0) };
         let images = |images| MediaUnits { images, ..MediaUnits::default() };
-        let drawn = Consumption { usage: tokens(10, 0), media: images(2) };
+        let drawn = Consumption { usage: tokens(10, 0), media: images(2), batch: None };
         assert_eq!(Rates::new(&price).cost(&drawn), Some(10_000 + 80_000_000));
         price.video_second = Some(0.1);
         let media = MediaUnits { video_seconds: 8, ..MediaUnits::default() };
@@ -275,7 +284,7 @@ mod tests {
     #[test]
     fn sounds_are_charged_by_length_and_speech_by_character() {
         let cost = |price: &ModelPrice, usage: Usage, media: MediaUnits| {
-            Rates::new(price).cost(&Consumption { usage, media })
+            Rates::new(price).cost(&Consumption { usage, media, batch: None })
         };
         let by_second = ModelPrice { audio_second: Some(0.0001), ..ModelPrice::default() };
         let heard = |sound| MediaUnits { sound, ..MediaUnits::default() };
@@ -303,7 +312,11 @@ mod tests {
     #[test]
     fn consumption_without_a_price_has_no_cost() {
         let rates = Rates::new(&ModelPrice::new(1.0, 2.0));
-        let drawn = |usage| Consumption { usage, media: MediaUnits { images: 1, ..MediaUnits::default() } };
+        let drawn = |usage| Consumption {
+            usage,
+            media: MediaUnits { images: 1, ..MediaUnits::default() },
+            batch: None,
+        };
         assert_eq!(rates.cost(&drawn(Usage::default())), None);
         assert_eq!(rates.cost(&drawn(tokens(0, 0))), None);
         assert_eq!(rates.cost(&drawn(tokens(0, 1000))), Some(2_000_000));
@@ -333,7 +346,7 @@ mod tests {
             speech_characters: u64::MAX,
             sound: SoundLength::Millis(u64::MAX),
         };
-        let all = Consumption { usage: absurd, media };
+        let all = Consumption { usage: absurd, media, batch: None };
         assert_eq!(Rates::new(&price).cost(&all), Some(MAX_COST));
         let odd = Usage { cached: Some(50), cache_write: Some(50), reasoning: Some(9), ..tokens(10, 3) };
         assert_eq!(cost(&ModelPrice::new(1.0, 2.0), odd), Some(10_000 + 6_000));

@@ -95,6 +95,13 @@ impl FormBody {
         spliced(&self.bytes, &edits)
     }
 
+    /// The form with ranges of the file of a member replaced. `edits`: in order, without overlaps.
+    pub(crate) fn with_file(&self, member: &str, edits: &[(Range<usize>, &[u8])]) -> Bytes {
+        let start = self.files.iter().find(|(name, _)| *name == member).map_or(0, |(_, at)| at.start);
+        let edits: Vec<_> = edits.iter().map(|(at, new)| (start + at.start..start + at.end, *new)).collect();
+        spliced(&self.bytes, &edits)
+    }
+
     /// The content of the file of a member.
     pub(crate) fn file(&self, member: &str) -> Option<Bytes> {
         let (_, at) = self.files.iter().find(|(name, _)| *name == member)?;

@@ -2,6 +2,7 @@
 
 mod access_tokens;
 mod auth;
+mod batches;
 mod bucket;
 mod budget;
 mod callers;

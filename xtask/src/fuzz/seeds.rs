@@ -61,6 +61,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             files.push(uncommented(std::fs::read(starting)?));
             files
         }
+        "batch" => batches(),
         "form" => {
             let head = "multipart/form-data; boundary=b\n";
             let model = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n";
@@ -121,6 +122,15 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
         std::fs::write(folder.join(format!("{number:04}")), input)?;
     }
     Ok(())
+}
+
+/// Files of requests.
+fn batches() -> Vec<Vec<u8>> {
+    let line = |id: &str, body: &str| {
+        format!(r#"{{"custom_id":"{id}","method":"POST","url":"/v1/chat/completions","body":{body}}}"#)
+    };
+    let (one, two) = (line("a", r#"{"model":"m","n":2}"#), line("b", r#"{"max_tokens":7,"model":"m"}"#));
+    [one.clone(), format!("{one}\r\n\n{two}\n")].into_iter().map(String::into_bytes).collect()
 }
 
 /// Errors that are large, deep or not JSON, and streams in place of errors.

@@ -227,6 +227,28 @@ MessagesStreamOtherEvent: TypeAlias = types.MessageStartEvent | types.MessageBlo
 members.
 """
 
+class FilesListArguments(CallOptions, total=False):
+    """The keyword arguments of `client.files.list`."""
+    limit: int | NotGiven
+    """Maximum number of files per page. 1 to 1000; the gateway assumes 1000."""
+    order: Literal["asc", "desc"] | NotGiven
+    """asc returns the oldest first. The gateway assumes "desc"."""
+    after: str | NotGiven
+    """The page starts after the file with this id; use last_id of the previous page. At most 256
+    characters.
+    """
+    purpose: str | NotGiven
+    """Only files for this purpose. At most 64 characters."""
+
+class BatchesListArguments(CallOptions, total=False):
+    """The keyword arguments of `client.batches.list`."""
+    limit: int | NotGiven
+    """Maximum number of batches per page. 1 to 100; the gateway assumes 20."""
+    after: str | NotGiven
+    """The page starts after the batch with this id; use last_id of the previous page. At most 256
+    characters.
+    """
+
 class _NativeArguments(CallOptions, total=False):
     """What all methods that are built on `client.native.generate_content` take."""
     contents: Required[Sequence[types.NativeContentParam | Record]]

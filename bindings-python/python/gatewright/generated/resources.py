@@ -876,6 +876,240 @@ class Audio:
         return AudioTranslations(self._client)
 
 
+class Files:
+    """client.files."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def list(
+        self,
+        *,
+        limit=NOT_GIVEN,
+        order=NOT_GIVEN,
+        after=NOT_GIVEN,
+        purpose=NOT_GIVEN,
+        **options,
+    ):
+        """List files.
+
+        Lists the files of the key, page by page. An addition of this gateway.
+
+        Args:
+            limit: Maximum number of files per page. 1 to 1000; the gateway assumes 1000.
+            order: asc returns the oldest first. The gateway assumes "desc".
+            after: The page starts after the file with this id; use last_id of the previous page. At most
+                256 characters.
+            purpose: Only files for this purpose. At most 64 characters.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.files.list()
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, {"limit": limit, "order": order, "after": after, "purpose": purpose}, None)
+        body = None
+        return self._client._call("list_files", parameters, body, options)
+
+    def create(
+        self,
+        *,
+        file,
+        purpose,
+        **options,
+    ):
+        """Upload a file.
+
+        Uploads a file to a provider that has files. The requests of a batch (purpose batch) go to
+        the provider of their model, other files to the first one among the models of the key. The
+        request is a form with the file. An addition of this gateway.
+
+        Args:
+            file: The file. The requests of a batch are lines of JSON.
+            purpose: What the file is for.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.files.create(
+        ...     file=("requests.jsonl", "{\\"custom_id\\": \\"1\\", \\"method\\": \\"POST\\", \\"url\\": \\"/v1/chat/completions\\", \\"body\\": {\\"model\\": \\"model-breeze\\", \\"messages\\": [{\\"role\\": \\"user\\", \\"content\\": \\"Say hello.\\"}]}}".encode()),
+        ...     purpose="batch",
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "file": file,
+            "purpose": purpose,
+        }
+        return self._client._call("create_file", parameters, body, options)
+
+    def retrieve(
+        self,
+        file_id,
+        **options,
+    ):
+        """Retrieve a file.
+
+        Returns what is known of a file; its content is an operation of its own. An addition of this
+        gateway.
+
+        Args:
+            file_id: The id of the file.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"file_id": file_id}, None, None)
+        body = None
+        return self._client._call("retrieve_file", parameters, body, options)
+
+    def delete(
+        self,
+        file_id,
+        **options,
+    ):
+        """Delete a file.
+
+        Deletes a file at its provider. An addition of this gateway.
+
+        Args:
+            file_id: The id of the file.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"file_id": file_id}, None, None)
+        body = None
+        return self._client._call("delete_file", parameters, body, options)
+
+    def content(
+        self,
+        file_id,
+        **options,
+    ):
+        """Retrieve the content of a file.
+
+        Returns the bytes of a file, such as the results of a batch. An addition of this gateway.
+
+        Args:
+            file_id: The id of the file.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"file_id": file_id}, None, None)
+        body = None
+        return self._client._call("retrieve_file_content", parameters, body, options)
+
+
+class Batches:
+    """client.batches."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def list(
+        self,
+        *,
+        limit=NOT_GIVEN,
+        after=NOT_GIVEN,
+        **options,
+    ):
+        """List batches.
+
+        Lists the batches of the key, page by page, the newest first. An addition of this gateway.
+
+        Args:
+            limit: Maximum number of batches per page. 1 to 100; the gateway assumes 20.
+            after: The page starts after the batch with this id; use last_id of the previous page. At most
+                256 characters.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.batches.list()
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, {"limit": limit, "after": after}, None)
+        body = None
+        return self._client._call("list_batches", parameters, body, options)
+
+    def create(
+        self,
+        *,
+        input_file_id,
+        endpoint,
+        completion_window,
+        metadata=NOT_GIVEN,
+        **options,
+    ):
+        """Create a batch.
+
+        Starts to process the requests of an uploaded file. The results are a file as well, whose id
+        the completed batch has. An addition of this gateway.
+
+        Args:
+            input_file_id: Id of the uploaded file with the requests, whose purpose is batch. 1 to 256
+                characters.
+            endpoint: The path that every request of the file has.
+            completion_window: Within which time the batch ends; providers know 24h.
+            metadata: Arbitrary key-value pairs, stored with the batch.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "input_file_id": input_file_id,
+            "endpoint": endpoint,
+            "completion_window": completion_window,
+            "metadata": metadata,
+        }
+        return self._client._call("create_batch", parameters, body, options)
+
+    def retrieve(
+        self,
+        batch_id,
+        **options,
+    ):
+        """Retrieve a batch.
+
+        Returns a batch in its current state. An addition of this gateway.
+
+        Args:
+            batch_id: The id of the batch.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"batch_id": batch_id}, None, None)
+        body = None
+        return self._client._call("retrieve_batch", parameters, body, options)
+
+    def cancel(
+        self,
+        batch_id,
+        **options,
+    ):
+        """Cancel a batch.
+
+        Stops a batch. Requests in progress still complete; the results so far are in its files. An
+        addition of this gateway.
+
+        Args:
+            batch_id: The id of the batch.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"batch_id": batch_id}, None, None)
+        body = None
+        return self._client._call("cancel_batch", parameters, body, options)
+
+
 class Models:
     """client.models."""
 
@@ -1321,6 +1555,16 @@ class Resources:
     def audio(self):
         """client.audio."""
         return Audio(self)
+
+    @property
+    def files(self):
+        """client.files."""
+        return Files(self)
+
+    @property
+    def batches(self):
+        """client.batches."""
+        return Batches(self)
 
     @property
     def models(self):
@@ -2144,6 +2388,231 @@ class AsyncAudio:
         return AsyncAudioTranslations(self._client)
 
 
+class AsyncFiles:
+    """client.files."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def list(
+        self,
+        *,
+        limit=NOT_GIVEN,
+        order=NOT_GIVEN,
+        after=NOT_GIVEN,
+        purpose=NOT_GIVEN,
+        **options,
+    ):
+        """List files.
+
+        Lists the files of the key, page by page. An addition of this gateway.
+
+        Args:
+            limit: Maximum number of files per page. 1 to 1000; the gateway assumes 1000.
+            order: asc returns the oldest first. The gateway assumes "desc".
+            after: The page starts after the file with this id; use last_id of the previous page. At most
+                256 characters.
+            purpose: Only files for this purpose. At most 64 characters.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, {"limit": limit, "order": order, "after": after, "purpose": purpose}, None)
+        body = None
+        return await self._client._call("list_files", parameters, body, options)
+
+    async def create(
+        self,
+        *,
+        file,
+        purpose,
+        **options,
+    ):
+        """Upload a file.
+
+        Uploads a file to a provider that has files. The requests of a batch (purpose batch) go to
+        the provider of their model, other files to the first one among the models of the key. The
+        request is a form with the file. An addition of this gateway.
+
+        Args:
+            file: The file. The requests of a batch are lines of JSON.
+            purpose: What the file is for.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "file": file,
+            "purpose": purpose,
+        }
+        return await self._client._call("create_file", parameters, body, options)
+
+    async def retrieve(
+        self,
+        file_id,
+        **options,
+    ):
+        """Retrieve a file.
+
+        Returns what is known of a file; its content is an operation of its own. An addition of this
+        gateway.
+
+        Args:
+            file_id: The id of the file.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"file_id": file_id}, None, None)
+        body = None
+        return await self._client._call("retrieve_file", parameters, body, options)
+
+    async def delete(
+        self,
+        file_id,
+        **options,
+    ):
+        """Delete a file.
+
+        Deletes a file at its provider. An addition of this gateway.
+
+        Args:
+            file_id: The id of the file.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"file_id": file_id}, None, None)
+        body = None
+        return await self._client._call("delete_file", parameters, body, options)
+
+    async def content(
+        self,
+        file_id,
+        **options,
+    ):
+        """Retrieve the content of a file.
+
+        Returns the bytes of a file, such as the results of a batch. An addition of this gateway.
+
+        Args:
+            file_id: The id of the file.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"file_id": file_id}, None, None)
+        body = None
+        return await self._client._call("retrieve_file_content", parameters, body, options)
+
+
+class AsyncBatches:
+    """client.batches."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def list(
+        self,
+        *,
+        limit=NOT_GIVEN,
+        after=NOT_GIVEN,
+        **options,
+    ):
+        """List batches.
+
+        Lists the batches of the key, page by page, the newest first. An addition of this gateway.
+
+        Args:
+            limit: Maximum number of batches per page. 1 to 100; the gateway assumes 20.
+            after: The page starts after the batch with this id; use last_id of the previous page. At most
+                256 characters.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, {"limit": limit, "after": after}, None)
+        body = None
+        return await self._client._call("list_batches", parameters, body, options)
+
+    async def create(
+        self,
+        *,
+        input_file_id,
+        endpoint,
+        completion_window,
+        metadata=NOT_GIVEN,
+        **options,
+    ):
+        """Create a batch.
+
+        Starts to process the requests of an uploaded file. The results are a file as well, whose id
+        the completed batch has. An addition of this gateway.
+
+        Args:
+            input_file_id: Id of the uploaded file with the requests, whose purpose is batch. 1 to 256
+                characters.
+            endpoint: The path that every request of the file has.
+            completion_window: Within which time the batch ends; providers know 24h.
+            metadata: Arbitrary key-value pairs, stored with the batch.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "input_file_id": input_file_id,
+            "endpoint": endpoint,
+            "completion_window": completion_window,
+            "metadata": metadata,
+        }
+        return await self._client._call("create_batch", parameters, body, options)
+
+    async def retrieve(
+        self,
+        batch_id,
+        **options,
+    ):
+        """Retrieve a batch.
+
+        Returns a batch in its current state. An addition of this gateway.
+
+        Args:
+            batch_id: The id of the batch.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"batch_id": batch_id}, None, None)
+        body = None
+        return await self._client._call("retrieve_batch", parameters, body, options)
+
+    async def cancel(
+        self,
+        batch_id,
+        **options,
+    ):
+        """Cancel a batch.
+
+        Stops a batch. Requests in progress still complete; the results so far are in its files. An
+        addition of this gateway.
+
+        Args:
+            batch_id: The id of the batch.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = ({"batch_id": batch_id}, None, None)
+        body = None
+        return await self._client._call("cancel_batch", parameters, body, options)
+
+
 class AsyncModels:
     """client.models."""
 
@@ -2550,6 +3019,16 @@ class AsyncResources:
     def audio(self):
         """client.audio."""
         return AsyncAudio(self)
+
+    @property
+    def files(self):
+        """client.files."""
+        return AsyncFiles(self)
+
+    @property
+    def batches(self):
+        """client.batches."""
+        return AsyncBatches(self)
 
     @property
     def models(self):

@@ -455,6 +455,73 @@ class Audio:
     def translations(self) -> AudioTranslations:
         """client.audio.translations."""
 
+class Files:
+    """client.files."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def list(
+        self,
+        *,
+        limit: int | NotGiven = ...,
+        order: Literal["asc", "desc"] | NotGiven = ...,
+        after: str | NotGiven = ...,
+        purpose: str | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.FileList: ...
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        purpose: Literal["batch", "user_data", "vision", "assistants", "fine-tune", "evals"] | str,
+        **options: Unpack[CallOptions],
+    ) -> types.FileObject: ...
+    def retrieve(
+        self,
+        file_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.FileObject: ...
+    def delete(
+        self,
+        file_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.DeletedFile: ...
+    def content(
+        self,
+        file_id: str,
+        **options: Unpack[CallOptions],
+    ) -> builtins.bytes: ...
+
+class Batches:
+    """client.batches."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def list(
+        self,
+        *,
+        limit: int | NotGiven = ...,
+        after: str | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.BatchList: ...
+    def create(
+        self,
+        *,
+        input_file_id: str,
+        endpoint: Literal["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/moderations"],
+        completion_window: Literal["24h"] | str,
+        metadata: Mapping[str, str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Batch: ...
+    def retrieve(
+        self,
+        batch_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Batch: ...
+    def cancel(
+        self,
+        batch_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Batch: ...
+
 class Models:
     """client.models."""
     _client: Any
@@ -597,6 +664,12 @@ class Resources:
     @property
     def audio(self) -> Audio:
         """client.audio."""
+    @property
+    def files(self) -> Files:
+        """client.files."""
+    @property
+    def batches(self) -> Batches:
+        """client.batches."""
     @property
     def models(self) -> Models:
         """client.models."""
@@ -1046,6 +1119,73 @@ class AsyncAudio:
     def translations(self) -> AsyncAudioTranslations:
         """client.audio.translations."""
 
+class AsyncFiles:
+    """client.files."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def list(
+        self,
+        *,
+        limit: int | NotGiven = ...,
+        order: Literal["asc", "desc"] | NotGiven = ...,
+        after: str | NotGiven = ...,
+        purpose: str | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.FileList: ...
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        purpose: Literal["batch", "user_data", "vision", "assistants", "fine-tune", "evals"] | str,
+        **options: Unpack[CallOptions],
+    ) -> types.FileObject: ...
+    async def retrieve(
+        self,
+        file_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.FileObject: ...
+    async def delete(
+        self,
+        file_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.DeletedFile: ...
+    async def content(
+        self,
+        file_id: str,
+        **options: Unpack[CallOptions],
+    ) -> builtins.bytes: ...
+
+class AsyncBatches:
+    """client.batches."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def list(
+        self,
+        *,
+        limit: int | NotGiven = ...,
+        after: str | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.BatchList: ...
+    async def create(
+        self,
+        *,
+        input_file_id: str,
+        endpoint: Literal["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/moderations"],
+        completion_window: Literal["24h"] | str,
+        metadata: Mapping[str, str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Batch: ...
+    async def retrieve(
+        self,
+        batch_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Batch: ...
+    async def cancel(
+        self,
+        batch_id: str,
+        **options: Unpack[CallOptions],
+    ) -> types.Batch: ...
+
 class AsyncModels:
     """client.models."""
     _client: Any
@@ -1188,6 +1328,12 @@ class AsyncResources:
     @property
     def audio(self) -> AsyncAudio:
         """client.audio."""
+    @property
+    def files(self) -> AsyncFiles:
+        """client.files."""
+    @property
+    def batches(self) -> AsyncBatches:
+        """client.batches."""
     @property
     def models(self) -> AsyncModels:
         """client.models."""

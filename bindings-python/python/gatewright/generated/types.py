@@ -8,6 +8,12 @@ from gatewright._types import stand_ins
 
 _RECORDS = frozenset(
     {
+        "Batch",
+        "BatchError",
+        "BatchErrors",
+        "BatchList",
+        "BatchRequestCounts",
+        "BatchUsage",
         "ChatChoice",
         "ChatChunkChoice",
         "ChatCompletion",
@@ -32,10 +38,13 @@ _RECORDS = frozenset(
         "CustomTextFormat",
         "CustomToolCallItem",
         "CustomToolCallOutputItem",
+        "DeletedFile",
         "DeletedResponse",
         "Embedding",
         "EmbeddingResponse",
         "EmbeddingUsage",
+        "FileList",
+        "FileObject",
         "FunctionCallItem",
         "FunctionCallOutputItem",
         "GenerateContentResponse",
@@ -147,6 +156,7 @@ _RECORDS = frozenset(
 )
 _DICTS = frozenset(
     {
+        "BatchRequest",
         "ChatAllowedToolsChoiceParam",
         "ChatAllowedToolsParam",
         "ChatCompletionRequest",
@@ -179,6 +189,7 @@ _DICTS = frozenset(
         "CustomToolCallItemParam",
         "CustomToolCallOutputItemParam",
         "EmbeddingRequest",
+        "FileRequest",
         "FunctionCallItemParam",
         "FunctionCallOutputItemParam",
         "GenerateContentRequest",

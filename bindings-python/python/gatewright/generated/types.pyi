@@ -10,6 +10,13 @@ from gatewright._file_argument import FileArgument
 from typing_extensions import Required, TypeAlias, TypedDict
 
 __all__ = [
+    "Batch",
+    "BatchError",
+    "BatchErrors",
+    "BatchList",
+    "BatchRequest",
+    "BatchRequestCounts",
+    "BatchUsage",
     "ChatAllowedToolsChoiceParam",
     "ChatAllowedToolsParam",
     "ChatChoice",
@@ -72,12 +79,16 @@ __all__ = [
     "CustomToolCallItemParam",
     "CustomToolCallOutputItem",
     "CustomToolCallOutputItemParam",
+    "DeletedFile",
     "DeletedResponse",
     "Embedding",
     "EmbeddingRequest",
     "EmbeddingResponse",
     "EmbeddingUsage",
     "EmbeddingVector",
+    "FileList",
+    "FileObject",
+    "FileRequest",
     "FunctionCallItem",
     "FunctionCallItemParam",
     "FunctionCallOutputItem",
@@ -3461,6 +3472,224 @@ class TranscriptUsage(Record):
     @property
     def seconds(self) -> float | None:
         """Length of the sound in seconds."""
+
+class FileRequest(TypedDict, total=False):
+    """Upload of a file, as a form. Ours: not in the source specification."""
+    file: Required[FileArgument]
+    """The file. The requests of a batch are lines of JSON."""
+    purpose: Required[Literal["batch", "user_data", "vision", "assistants", "fine-tune", "evals"] | str]
+    """What the file is for."""
+
+class FileObject(Record):
+    """A file that a provider has. Providers add members of their own. Ours: not in the source
+    specification.
+    """
+    @property
+    def id(self) -> str:
+        """Id of the file."""
+    @property
+    def object(self) -> Literal["file"] | str:
+        """Kind of the record."""
+    @property
+    def bytes(self) -> int:
+        """Its size, in bytes."""
+    @property
+    def created_at(self) -> int:
+        """When it was uploaded, in seconds since 1970."""
+    @property
+    def expires_at(self) -> int | None:
+        """When it is removed, in seconds since 1970; null or missing if it stays until it is deleted."""
+    @property
+    def filename(self) -> str:
+        """Its name."""
+    @property
+    def purpose(self) -> Literal["batch", "batch_output", "user_data", "vision", "assistants", "fine-tune", "evals"] | str:
+        """What it is for."""
+    @property
+    def status(self) -> Literal["uploaded", "processed", "error"] | str | None:
+        """How far the provider is with it; older servers send it."""
+
+class FileList(Record):
+    """One page of the files of a key. Ours: not in the source specification."""
+    @property
+    def object(self) -> Literal["list"]:
+        """Kind of the record."""
+    @property
+    def data(self) -> list[FileObject]:
+        """The files."""
+    @property
+    def first_id(self) -> str | None:
+        """Id of the first file; null on an empty page."""
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last file; use it as after for the next page. Null on an empty page."""
+    @property
+    def has_more(self) -> bool:
+        """Whether another page follows."""
+    def __iter__(self) -> Iterator[FileObject]:  # type: ignore[override]
+        """The elements of `data`, not the names of the members."""
+
+class DeletedFile(Record):
+    """A file was deleted. Ours: not in the source specification."""
+    @property
+    def id(self) -> str:
+        """Id of the file."""
+    @property
+    def object(self) -> Literal["file"] | str:
+        """Kind of the record."""
+    @property
+    def deleted(self) -> bool:
+        """Always true."""
+
+class BatchRequest(TypedDict, total=False):
+    """Creation of a batch. Ours: not in the source specification."""
+    input_file_id: Required[str]
+    """Id of the uploaded file with the requests, whose purpose is batch. 1 to 256 characters."""
+    endpoint: Required[Literal["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/moderations"]]
+    """The path that every request of the file has."""
+    completion_window: Required[Literal["24h"] | str]
+    """Within which time the batch ends; providers know 24h."""
+    metadata: Mapping[str, str] | None
+    """Arbitrary key-value pairs, stored with the batch."""
+
+class Batch(Record):
+    """A batch of requests. Providers add members of their own. Ours: not in the source specification."""
+    @property
+    def id(self) -> str:
+        """Id of the batch."""
+    @property
+    def object(self) -> Literal["batch"] | str:
+        """Kind of the record."""
+    @property
+    def endpoint(self) -> str:
+        """The path of its requests."""
+    @property
+    def model(self) -> str | None:
+        """The model of its requests, if the provider states it."""
+    @property
+    def errors(self) -> BatchErrors | None:
+        """Why it failed; null or missing without errors."""
+    @property
+    def input_file_id(self) -> str:
+        """Id of the file with its requests."""
+    @property
+    def completion_window(self) -> Literal["24h"] | str:
+        """Within which time it ends."""
+    @property
+    def status(self) -> Literal["validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"] | str:
+        """How far it is."""
+    @property
+    def output_file_id(self) -> str | None:
+        """Id of the file with the results of the requests that succeeded; in the order of the
+        provider.
+        """
+    @property
+    def error_file_id(self) -> str | None:
+        """Id of the file with the errors of the requests that failed."""
+    @property
+    def created_at(self) -> int:
+        """When it was created, in seconds since 1970."""
+    @property
+    def in_progress_at(self) -> int | None:
+        """When its provider began, in seconds since 1970."""
+    @property
+    def expires_at(self) -> int | None:
+        """When its time is over, in seconds since 1970."""
+    @property
+    def finalizing_at(self) -> int | None:
+        """When its provider began to write the results, in seconds since 1970."""
+    @property
+    def completed_at(self) -> int | None:
+        """When it was completed, in seconds since 1970."""
+    @property
+    def failed_at(self) -> int | None:
+        """When it failed, in seconds since 1970."""
+    @property
+    def expired_at(self) -> int | None:
+        """When it ran out of time, in seconds since 1970."""
+    @property
+    def cancelling_at(self) -> int | None:
+        """When a client cancelled it, in seconds since 1970."""
+    @property
+    def cancelled_at(self) -> int | None:
+        """When it had stopped, in seconds since 1970."""
+    @property
+    def request_counts(self) -> BatchRequestCounts | None:
+        """How many requests it has; missing while that is unknown."""
+    @property
+    def usage(self) -> BatchUsage | None:
+        """The tokens of its requests, if the provider states them once it has ended."""
+    @property
+    def metadata(self) -> Mapping[str, str] | None:
+        """As in the request."""
+
+class BatchList(Record):
+    """One page of the batches of a key. Ours: not in the source specification."""
+    @property
+    def object(self) -> Literal["list"]:
+        """Kind of the record."""
+    @property
+    def data(self) -> list[Batch]:
+        """The batches."""
+    @property
+    def first_id(self) -> str | None:
+        """Id of the first batch; null on an empty page."""
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last batch; use it as after for the next page. Null on an empty page."""
+    @property
+    def has_more(self) -> bool:
+        """Whether another page follows."""
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+        """The elements of `data`, not the names of the members."""
+
+class BatchErrors(Record):
+    """Why a batch failed. Ours: not in the source specification."""
+    @property
+    def object(self) -> Literal["list"] | str | None:
+        """Kind of the record."""
+    @property
+    def data(self) -> list[BatchError] | None:
+        """The errors."""
+
+class BatchError(Record):
+    """One error of a batch. Ours: not in the source specification."""
+    @property
+    def code(self) -> str | None:
+        """For programs."""
+    @property
+    def message(self) -> str | None:
+        """For people."""
+    @property
+    def param(self) -> str | None:
+        """The member that is wrong, if it is one."""
+    @property
+    def line(self) -> int | None:
+        """The line of the file, from 1, if it is one."""
+
+class BatchRequestCounts(Record):
+    """How many requests a batch has. Ours: not in the source specification."""
+    @property
+    def total(self) -> int:
+        """In the file."""
+    @property
+    def completed(self) -> int:
+        """That have results."""
+    @property
+    def failed(self) -> int:
+        """That have errors."""
+
+class BatchUsage(Record):
+    """The tokens of the requests of a batch. Ours: not in the source specification."""
+    @property
+    def input_tokens(self) -> int:
+        """Of the requests."""
+    @property
+    def output_tokens(self) -> int:
+        """Of the results."""
+    @property
+    def total_tokens(self) -> int:
+        """Of both."""
 
 class VideoGenerationRequest(TypedDict, total=False):
     """Video generation request. Source: section 2.6 of the specification."""

@@ -7,7 +7,9 @@ use super::resources::{
 };
 use super::streams::{self, ClientVariant};
 use super::{Direction, PythonTypes, member};
-use crate::emit::operation_docs::{ArgumentDocs, DisplayType, OperationDocs, has_example, is_file};
+use crate::emit::operation_docs::{
+    ArgumentDocs, DisplayType, OperationDocs, earlier_calls, earlier_name, has_example, is_file,
+};
 use crate::model::{Api, NonJsonBody, Operation};
 
 /// An operation of the blocking client.
@@ -60,24 +62,27 @@ fn example(api: &Api, operation: &Operation) -> String {
         return String::new();
     }
     let mut out = String::new();
-    if let Some(earlier) = &operation.prerequisite {
-        let first = api.operation(&earlier.operation);
-        _ = writeln!(out, "earlier = {}", call(api, first));
+    for (name, earlier) in earlier_calls(api, operation) {
+        _ = writeln!(out, "{name} = {}", call(api, earlier, true));
     }
-    let call = call(api, operation);
+    let call = call(api, operation, false);
     if operation.always_streams() {
         return out + &format!("for event in {call}:\n    print(event)\n");
     }
     out + &format!("answer = {call}\nprint(answer)\n")
 }
 
-/// A call with the arguments of its example.
-fn call(api: &Api, operation: &Operation) -> String {
+/// A call with the arguments of its example. `is_earlier`: whether another one takes a value from its answer.
+fn call(api: &Api, operation: &Operation, is_earlier: bool) -> String {
     let value = |argument: &Own<'_>| match &operation.prerequisite {
-        Some(earlier) if earlier.argument == argument.wire => Some(format!("earlier.{}", earlier.member)),
+        Some(earlier) if earlier.argument == argument.wire => {
+            Some(format!("{}.{}", earlier_name(is_earlier), earlier.member))
+        }
         _ => {
             let value = operation.example.get(argument.wire);
-            value.map(|value| argument_expression(value, is_file(api, operation, argument.wire)))
+            value.map(|value| {
+                argument_expression(value, is_file(api, operation, argument.wire), argument.content)
+            })
         }
     };
     let given: Vec<String> = arguments(api, operation)

@@ -10,7 +10,7 @@ use super::{
     Direction, PythonTypes, argument, described, docstring, facts, file_import, member, sent_field_doc,
     wrapped,
 };
-use crate::emit::operation_docs::EXAMPLE_FILE_BYTES;
+use crate::emit::operation_docs::{EXAMPLE_FILE_BYTES, example_content};
 use crate::emit::{origin, own_origin};
 use crate::model::{Api, Location, NonJsonBody, Operation, Parameter, Resource, Type};
 use crate::names::pascal;
@@ -26,6 +26,8 @@ pub(super) struct MethodArgument<'a> {
     pub(super) ty: &'a Type,
     /// `x-accepts-type`.
     pub(super) accepts_type: bool,
+    /// The content of the file in an example, if the specification has one.
+    pub(super) content: Option<&'a str>,
     pub(super) doc: String,
 }
 
@@ -46,6 +48,7 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
         required: parameter.required,
         ty: &parameter.ty,
         accepts_type: false,
+        content: None,
         doc: {
             let origin = own_origin(&parameter.source, &operation.source);
             described(
@@ -67,6 +70,7 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
             required: field.required,
             ty: &field.ty,
             accepts_type: field.accepts_type,
+            content: example_content(field),
             doc: sent_field_doc(field, owner),
         })
         .collect();
@@ -239,13 +243,17 @@ fn method_doc(operation: &Operation, arguments: &[MethodArgument<'_>], face: Cli
     )
 }
 
-/// An example call for the documentation; none if the specification has no value for a required argument.
+/// An example call for the documentation; none if the specification has no value for a required argument, or takes it from another
+/// call.
 fn example(operation: &Operation, arguments: &[MethodArgument<'_>]) -> String {
+    if operation.prerequisite.is_some() {
+        return String::new();
+    }
     let mut given = Vec::new();
     for argument in arguments {
         match operation.example.get(argument.wire) {
             Some(value) => {
-                let value = argument_expression(value, argument.ty.is_file());
+                let value = argument_expression(value, argument.ty.is_file(), argument.content);
                 given.push(format!("{}={value}", argument.name));
             }
             None if argument.required => return String::new(),
@@ -261,9 +269,14 @@ fn example(operation: &Operation, arguments: &[MethodArgument<'_>]) -> String {
 }
 
 /// The value of an argument as a Python expression; of a file, the value is its name.
-pub(super) fn argument_expression(value: &Value, is_file: bool) -> String {
+/// `content`: of the file, if the specification has an example of it.
+pub(super) fn argument_expression(value: &Value, is_file: bool, content: Option<&str>) -> String {
     let value = value_expression(value);
-    if is_file { format!("({value}, bytes({EXAMPLE_FILE_BYTES}))") } else { value }
+    match content {
+        _ if !is_file => value,
+        Some(content) => format!("({value}, {}.encode())", value_expression(&content.into())),
+        None => format!("({value}, bytes({EXAMPLE_FILE_BYTES}))"),
+    }
 }
 
 /// A JSON value as a Python expression.

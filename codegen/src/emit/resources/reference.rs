@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::super::rust::{Signature, Signatures};
 use crate::emit::operation_docs::{
-    ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, has_example,
+    ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, earlier_calls, earlier_name,
+    example_content, has_example,
 };
 use crate::model::{Api, Location, NonJsonBody, Operation, Type};
 use crate::names;
@@ -93,6 +94,9 @@ fn written(name: &str, function: &Signature, answer: &str) -> String {
     format!("{name}({}).await -> Result<{answer}, Error>\n", parameters.join(", "))
 }
 
+/// Stands for the value of an earlier call in the JSON of a body.
+const PLACEHOLDER: &str = "{earlier}";
+
 /// A program with a client at hand; empty if the specification has no example. streaming: the
 /// method for the streamed answer, if it is to be called.
 pub(super) fn example(
@@ -105,17 +109,16 @@ pub(super) fn example(
         return String::new();
     }
     let mut out = String::new();
-    if let Some(earlier) = &operation.prerequisite {
-        let first = api.operation(&earlier.operation);
-        let (body, call) = call(api, signatures, first, &first.id, &names::rust(&first.name));
-        _ = writeln!(out, "{body}let earlier = {call}.await?;");
+    for (name, earlier) in earlier_calls(api, operation) {
+        let (body, call) = call(api, signatures, earlier, &earlier.id, &names::rust(&earlier.name), true);
+        _ = writeln!(out, "{body}let {name} = {call}.await?;");
     }
     let whole = names::rust(&operation.name);
     let (body, call) = match streaming {
         Some(method) if operation.response.is_some() => {
-            call(api, signatures, operation, &format!("{}_stream", operation.id), method)
+            call(api, signatures, operation, &format!("{}_stream", operation.id), method, false)
         }
-        _ => call(api, signatures, operation, &operation.id, &whole),
+        _ => call(api, signatures, operation, &operation.id, &whole, false),
     };
     out += &body;
     if streaming.is_some() {
@@ -127,14 +130,17 @@ pub(super) fn example(
     }
 }
 
-/// The statement that makes the body, if there is one, and the call. generated: the name of its signature.
+/// The statement that makes the body, if there is one, and the call. generated: the name of its signature. `is_earlier`: whether another
+/// call takes a value from its answer.
 fn call(
     api: &Api,
     signatures: &Signatures,
     operation: &Operation,
     generated: &str,
     method: &str,
+    is_earlier: bool,
 ) -> (String, String) {
+    let earlier_name = earlier_name(is_earlier);
     let mut members = operation.example.clone();
     let mut arguments = Vec::new();
     for (name, ty) in &signatures[generated].parameters {
@@ -145,7 +151,7 @@ fn call(
             .as_ref()
             .filter(|earlier| own.is_some_and(|own| own.name == earlier.argument));
         arguments.push(match (earlier, value) {
-            (Some(earlier), _) => format!("&earlier.{}", names::rust(&earlier.member)),
+            (Some(earlier), _) => format!("&{earlier_name}.{}", names::rust(&earlier.member)),
             (None, Some(Value::String(text))) => format!("{text:?}"),
             (None, Some(value)) => value.to_string(),
             (None, None) if ty.starts_with("Option<") => "None".to_owned(),
@@ -156,7 +162,15 @@ fn call(
     if operation.is_form {
         body = form(api, operation);
     } else if operation.request.is_some() {
-        let json = serde_json::to_string_pretty(&Value::Object(members)).expect("JSON can be written");
+        let taken = operation.prerequisite.as_ref().and_then(|earlier| {
+            let value = members.get_mut(&earlier.argument)?;
+            *value = PLACEHOLDER.into();
+            Some(format!("{earlier_name}.{}", names::rust(&earlier.member)))
+        });
+        let mut json = serde_json::to_string_pretty(&Value::Object(members)).expect("JSON can be written");
+        if let Some(taken) = taken {
+            json = json.replace(&Value::from(PLACEHOLDER).to_string(), &taken);
+        }
         body = format!("let body = serde_json::from_value(serde_json::json!({json}))?;\n");
     }
     (body, format!("{}.{method}({})", place(operation), arguments.join(", ")))
@@ -168,10 +182,10 @@ fn form(api: &Api, operation: &Operation) -> String {
     let required = api.request_fields(operation).iter().filter(|field| field.required);
     let values = required.map(|field| {
         let value = &operation.example[&field.name];
-        if field.ty.is_file() {
-            format!("{crate_name}::{FILE_PART}::new({value}, vec![0_u8; {EXAMPLE_FILE_BYTES}])")
-        } else {
-            value.to_string()
+        match example_content(field) {
+            _ if !field.ty.is_file() => value.to_string(),
+            Some(content) => format!("{crate_name}::{FILE_PART}::new({value}, {content:?})"),
+            None => format!("{crate_name}::{FILE_PART}::new({value}, vec![0_u8; {EXAMPLE_FILE_BYTES}])"),
         }
     });
     let values = values.collect::<Vec<_>>().join(", ");

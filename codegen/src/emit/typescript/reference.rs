@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::calls::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
 use crate::emit::operation_docs::{
-    ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, has_example, is_file,
+    ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, earlier_calls, earlier_name,
+    example_content, has_example, is_file,
 };
 use crate::model::{Api, NonJsonBody, Operation};
 
@@ -70,41 +71,52 @@ pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Optio
     if !has_example(api, operation) {
         return None;
     }
-    let earlier = operation.prerequisite.as_ref().map_or_else(String::new, |earlier| {
-        let first = api.operation(&earlier.operation);
-        format!("const earlier = await {};\n", call(api, first, None))
-    });
+    let earlier: Vec<String> = earlier_calls(api, operation)
+        .map(|(name, earlier)| format!("const {name} = await {};\n", call(api, earlier, None, true)))
+        .collect();
     let switch = operation.stream_parameter().filter(|_| streamed);
-    let call = call(api, operation, switch);
+    let call = call(api, operation, switch, false);
     let rest = if operation.always_streams() || switch.is_some() {
         format!("for await (const event of await {call}) console.log(event);\n")
     } else {
         format!("const answer = await {call};\nconsole.log(answer);\n")
     };
-    Some(earlier + &rest)
+    Some(earlier.concat() + &rest)
 }
 
-/// A call with the arguments of its example. switch: the member that asks for a stream.
-fn call(api: &Api, operation: &Operation, switch: Option<&str>) -> String {
+/// A call with the arguments of its example. switch: the member that asks for a stream. `is_earlier`: whether another one takes a
+/// value from its answer.
+fn call(api: &Api, operation: &Operation, switch: Option<&str>, is_earlier: bool) -> String {
+    let earlier = |wire: &str| {
+        let earlier = operation.prerequisite.as_ref().filter(|earlier| earlier.argument == wire)?;
+        Some(format!("{}.{}", earlier_name(is_earlier), earlier.member))
+    };
     let mut given: Vec<String> = Vec::new();
     let mut members = operation.example.clone();
     members.extend(switch.map(|name| (name.to_owned(), Value::Bool(true))));
     if operation.request.is_none() {
         for parameter in operation.path_parameters() {
-            match &operation.prerequisite {
-                Some(earlier) if earlier.argument == parameter.name => {
-                    given.push(format!("earlier.{}", earlier.member));
-                }
-                _ => given.extend(members.shift_remove(&parameter.name).map(|value| literal(&value))),
+            match earlier(&parameter.name) {
+                Some(earlier) => given.push(earlier),
+                None => given.extend(members.shift_remove(&parameter.name).map(|value| literal(&value))),
             }
         }
     }
     if !members.is_empty() {
         let members = members.iter().map(|(name, value)| {
-            let value = if is_file(api, operation, name) {
-                format!("{{ name: {value}, data: new Uint8Array({EXAMPLE_FILE_BYTES}) }}")
-            } else {
-                literal(value)
+            let field = api.request_fields(operation).iter().find(|field| field.name == **name);
+            let value = match (earlier(name), field.and_then(example_content)) {
+                (Some(earlier), _) => earlier,
+                (None, Some(content)) => {
+                    format!(
+                        "{{ name: {value}, data: new TextEncoder().encode({}) }}",
+                        literal(&content.into())
+                    )
+                }
+                (None, None) if is_file(api, operation, name) => {
+                    format!("{{ name: {value}, data: new Uint8Array({EXAMPLE_FILE_BYTES}) }}")
+                }
+                (None, None) => literal(value),
             };
             format!("{}: {value}", member(name))
         });

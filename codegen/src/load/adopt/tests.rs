@@ -68,7 +68,8 @@ fn operation_gets_its_place_from_tag_and_id() {
     assert_eq!(notes, [""; 0]);
     let (fill, _) = operation_with("x-method", json!("refill"));
     assert_eq!(fill["x-method"], "refill");
-    for (tag, resource) in [("files", "files_api"), ("Response", "response_api"), ("Ink Wells", "ink_wells")]
+    for (tag, resource) in
+        [("downloads", "downloads_api"), ("Response", "response_api"), ("Ink Wells", "ink_wells")]
     {
         assert_eq!(operation_with("tags", json!([tag])).0["x-resource"], resource);
     }

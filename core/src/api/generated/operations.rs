@@ -507,6 +507,324 @@ pub const CREATE_TRANSLATION: Operation = Operation {
     source: "ours",
 };
 
+/// List files: `GET /v1/files`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::LIST_FILES;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/files"));
+/// assert_eq!(operation.qualified_name(), "files.list");
+/// ```
+pub const LIST_FILES: Operation = Operation {
+    id: "list_files",
+    method: Method::Get,
+    path: "/v1/files",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &["limit", "order", "after", "purpose"],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: Some("data"),
+    resource: "files",
+    name: "list",
+    source: "ours",
+};
+
+/// Upload a file: `POST /v1/files`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_FILE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/files"));
+/// assert_eq!(operation.qualified_name(), "files.create");
+/// ```
+pub const CREATE_FILE: Operation = Operation {
+    id: "create_file",
+    method: Method::Post,
+    path: "/v1/files",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: true,
+    form: &[
+        FormMember { name: "file", field: "file", is_file: true, is_list: false },
+        FormMember { name: "purpose", field: "purpose", is_file: false, is_list: false },
+    ],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "files",
+    name: "create",
+    source: "ours",
+};
+
+/// Retrieve a file: `GET /v1/files/{file_id}`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_FILE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/files/{file_id}"));
+/// assert_eq!(operation.qualified_name(), "files.retrieve");
+/// ```
+pub const RETRIEVE_FILE: Operation = Operation {
+    id: "retrieve_file",
+    method: Method::Get,
+    path: "/v1/files/{file_id}",
+    path_parameters: &["file_id"],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "files",
+    name: "retrieve",
+    source: "ours",
+};
+
+/// Delete a file: `DELETE /v1/files/{file_id}`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::DELETE_FILE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("DELETE", "/v1/files/{file_id}"));
+/// assert_eq!(operation.qualified_name(), "files.delete");
+/// ```
+pub const DELETE_FILE: Operation = Operation {
+    id: "delete_file",
+    method: Method::Delete,
+    path: "/v1/files/{file_id}",
+    path_parameters: &["file_id"],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "files",
+    name: "delete",
+    source: "ours",
+};
+
+/// Retrieve the content of a file: `GET /v1/files/{file_id}/content`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_FILE_CONTENT;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/files/{file_id}/content"));
+/// assert_eq!(operation.qualified_name(), "files.content");
+/// ```
+pub const RETRIEVE_FILE_CONTENT: Operation = Operation {
+    id: "retrieve_file_content",
+    method: Method::Get,
+    path: "/v1/files/{file_id}/content",
+    path_parameters: &["file_id"],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Bytes("application/octet-stream"),
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "files",
+    name: "content",
+    source: "ours",
+};
+
+/// List batches: `GET /v1/batches`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::LIST_BATCHES;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/batches"));
+/// assert_eq!(operation.qualified_name(), "batches.list");
+/// ```
+pub const LIST_BATCHES: Operation = Operation {
+    id: "list_batches",
+    method: Method::Get,
+    path: "/v1/batches",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &["limit", "after"],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: Some("data"),
+    resource: "batches",
+    name: "list",
+    source: "ours",
+};
+
+/// Create a batch: `POST /v1/batches`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_BATCH;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/batches"));
+/// assert_eq!(operation.qualified_name(), "batches.create");
+/// ```
+pub const CREATE_BATCH: Operation = Operation {
+    id: "create_batch",
+    method: Method::Post,
+    path: "/v1/batches",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: true,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "batches",
+    name: "create",
+    source: "ours",
+};
+
+/// Retrieve a batch: `GET /v1/batches/{batch_id}`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_BATCH;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/batches/{batch_id}"));
+/// assert_eq!(operation.qualified_name(), "batches.retrieve");
+/// ```
+pub const RETRIEVE_BATCH: Operation = Operation {
+    id: "retrieve_batch",
+    method: Method::Get,
+    path: "/v1/batches/{batch_id}",
+    path_parameters: &["batch_id"],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "batches",
+    name: "retrieve",
+    source: "ours",
+};
+
+/// Cancel a batch: `POST /v1/batches/{batch_id}/cancel`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CANCEL_BATCH;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/batches/{batch_id}/cancel"));
+/// assert_eq!(operation.qualified_name(), "batches.cancel");
+/// ```
+pub const CANCEL_BATCH: Operation = Operation {
+    id: "cancel_batch",
+    method: Method::Post,
+    path: "/v1/batches/{batch_id}/cancel",
+    path_parameters: &["batch_id"],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: false,
+    form: &[],
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Batch,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: None,
+    conversation: None,
+    webhook_url: None,
+    inference: None,
+    iterable: None,
+    resource: "batches",
+    name: "cancel",
+    source: "ours",
+};
+
 /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
 ///
 /// ```
@@ -880,6 +1198,15 @@ pub const ALL: &[&Operation] = &[
     &CREATE_SPEECH,
     &CREATE_TRANSCRIPTION,
     &CREATE_TRANSLATION,
+    &LIST_FILES,
+    &CREATE_FILE,
+    &RETRIEVE_FILE,
+    &DELETE_FILE,
+    &RETRIEVE_FILE_CONTENT,
+    &LIST_BATCHES,
+    &CREATE_BATCH,
+    &RETRIEVE_BATCH,
+    &CANCEL_BATCH,
     &LIST_MODELS,
     &RETRIEVE_MODEL,
     &GENERATE_CONTENT,
@@ -914,6 +1241,15 @@ pub fn by_id(id: &str) -> Option<&'static Operation> {
         "create_speech" => Some(&CREATE_SPEECH),
         "create_transcription" => Some(&CREATE_TRANSCRIPTION),
         "create_translation" => Some(&CREATE_TRANSLATION),
+        "list_files" => Some(&LIST_FILES),
+        "create_file" => Some(&CREATE_FILE),
+        "retrieve_file" => Some(&RETRIEVE_FILE),
+        "delete_file" => Some(&DELETE_FILE),
+        "retrieve_file_content" => Some(&RETRIEVE_FILE_CONTENT),
+        "list_batches" => Some(&LIST_BATCHES),
+        "create_batch" => Some(&CREATE_BATCH),
+        "retrieve_batch" => Some(&RETRIEVE_BATCH),
+        "cancel_batch" => Some(&CANCEL_BATCH),
         "list_models" => Some(&LIST_MODELS),
         "retrieve_model" => Some(&RETRIEVE_MODEL),
         "generate_content" => Some(&GENERATE_CONTENT),

@@ -18,6 +18,365 @@ pub mod error {
     pub use crate::api::open_enum::ConversionError;
 }
 
+/// A batch of requests. Providers add members of their own.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::Batch;
+///
+/// let json = r#"{
+///     "id": "batch_1",
+///     "object": "batch",
+///     "endpoint": "/v1/chat/completions",
+///     "input_file_id": "file-1",
+///     "completion_window": "24h",
+///     "status": "validating",
+///     "created_at": 1790000000
+/// }"#;
+/// let batch: Batch = serde_json::from_str(json)?;
+/// assert_eq!(batch.id, "batch_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct Batch {
+    /// Id of the batch.
+    pub id: String,
+    /// Kind of the record.
+    pub object: BatchObject,
+    /// The path of its requests.
+    pub endpoint: String,
+    /// The model of its requests, if the provider states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Why it failed; null or missing without errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<BatchErrors>,
+    /// Id of the file with its requests.
+    pub input_file_id: String,
+    /// Within which time it ends.
+    pub completion_window: BatchCompletionWindow,
+    /// How far it is.
+    pub status: BatchStatus,
+    /// Id of the file with the results of the requests that succeeded; in the order of the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_file_id: Option<String>,
+    /// Id of the file with the errors of the requests that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_file_id: Option<String>,
+    /// When it was created, in seconds since 1970.
+    pub created_at: i64,
+    /// When its provider began, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_progress_at: Option<i64>,
+    /// When its time is over, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+    /// When its provider began to write the results, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finalizing_at: Option<i64>,
+    /// When it was completed, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<i64>,
+    /// When it failed, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_at: Option<i64>,
+    /// When it ran out of time, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expired_at: Option<i64>,
+    /// When a client cancelled it, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelling_at: Option<i64>,
+    /// When it had stopped, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled_at: Option<i64>,
+    /// How many requests it has; missing while that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_counts: Option<BatchRequestCounts>,
+    /// The tokens of its requests, if the provider states them once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<BatchUsage>,
+    /// As in the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<IndexMap<String, String>>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Within which time it ends.
+    ///
+    /// ```
+    /// use gatewright::types::BatchCompletionWindow;
+    ///
+    /// let window = BatchCompletionWindow::from("24h");
+    /// assert_eq!(window.as_str(), BatchCompletionWindow::X24H);
+    /// assert_eq!(BatchCompletionWindow::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    BatchCompletionWindow { X24H = "24h" }
+}
+/// One error of a batch.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::BatchError;
+///
+/// let error: BatchError = serde_json::from_str(r#"{ "code": "invalid_value" }"#)?;
+/// assert_eq!(error.code.as_deref(), Some("invalid_value"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct BatchError {
+    /// For programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The member that is wrong, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+    /// The line of the file, from 1, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<i64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Why a batch failed.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::BatchErrors;
+///
+/// let errors: BatchErrors = serde_json::from_str(r#"{ "object": "list" }"#)?;
+/// assert_eq!(errors.object, Some("list".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct BatchErrors {
+    /// Kind of the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<BatchErrorsObject>,
+    /// The errors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<BatchError>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Kind of the record.
+    ///
+    /// ```
+    /// use gatewright::types::BatchErrorsObject;
+    ///
+    /// let object = BatchErrorsObject::from("list");
+    /// assert_eq!(object.as_str(), BatchErrorsObject::LIST);
+    /// assert_eq!(BatchErrorsObject::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    BatchErrorsObject { LIST = "list" }
+}
+/// One page of the batches of a key.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::BatchList;
+///
+/// let json = r#"{
+///     "object": "list",
+///     "data": [
+///         {
+///             "id": "batch_1",
+///             "object": "batch",
+///             "endpoint": "/v1/chat/completions",
+///             "input_file_id": "file-1",
+///             "completion_window": "24h",
+///             "status": "validating",
+///             "created_at": 1790000000
+///         }
+///     ],
+///     "first_id": "batch_1",
+///     "last_id": "batch_1",
+///     "has_more": true
+/// }"#;
+/// let list: BatchList = serde_json::from_str(json)?;
+/// assert_eq!(list.first_id.as_deref(), Some("batch_1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct BatchList {
+    /// Kind of the record.
+    pub object: String,
+    /// The batches.
+    pub data: Vec<Batch>,
+    /// Id of the first batch; null on an empty page.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub first_id: Option<String>,
+    /// Id of the last batch; use it as after for the next page. Null on an empty page.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub last_id: Option<String>,
+    /// Whether another page follows.
+    pub has_more: bool,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Kind of the record.
+    ///
+    /// ```
+    /// use gatewright::types::BatchObject;
+    ///
+    /// let object = BatchObject::from("batch");
+    /// assert_eq!(object.as_str(), BatchObject::BATCH);
+    /// assert_eq!(BatchObject::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    BatchObject { BATCH = "batch" }
+}
+/// Creation of a batch.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::{BatchRequest, BatchRequestCompletionWindow, BatchRequestEndpoint};
+///
+/// let request = BatchRequest::new(
+///     "file-1",
+///     BatchRequestEndpoint::V1ChatCompletions,
+///     BatchRequestCompletionWindow::X24H,
+/// );
+/// let json = serde_json::json!({ "input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h" });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct BatchRequest {
+    /// Id of the uploaded file with the requests, whose purpose is batch.
+    ///
+    /// 1 to 256 characters.
+    pub input_file_id: String,
+    /// The path that every request of the file has.
+    pub endpoint: BatchRequestEndpoint,
+    /// Within which time the batch ends; providers know 24h.
+    pub completion_window: BatchRequestCompletionWindow,
+    /// Arbitrary key-value pairs, stored with the batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<IndexMap<String, String>>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{BatchRequest, BatchRequestCompletionWindow, BatchRequestEndpoint};
+    ///
+    /// let request = BatchRequest::new(
+    ///     "file-1",
+    ///     BatchRequestEndpoint::V1ChatCompletions,
+    ///     BatchRequestCompletionWindow::X24H,
+    /// );
+    /// assert_eq!(request.input_file_id, "file-1");
+    /// ```
+    BatchRequest: pub fn new(input_file_id: impl Into<String>, endpoint: BatchRequestEndpoint, completion_window: impl Into<BatchRequestCompletionWindow>);
+    metadata, extra,
+}
+setters! { BatchRequest {
+    with_metadata(metadata: IndexMap<String, String>),
+} }
+open_words! {
+    /// Within which time the batch ends; providers know 24h.
+    ///
+    /// ```
+    /// use gatewright::types::BatchRequestCompletionWindow;
+    ///
+    /// let window = BatchRequestCompletionWindow::from("24h");
+    /// assert_eq!(window.as_str(), BatchRequestCompletionWindow::X24H);
+    /// assert_eq!(BatchRequestCompletionWindow::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    BatchRequestCompletionWindow { X24H = "24h" }
+}
+/// How many requests a batch has.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::BatchRequestCounts;
+///
+/// let counts: BatchRequestCounts = serde_json::from_str(r#"{ "total": 2, "completed": 2, "failed": 0 }"#)?;
+/// assert_eq!(counts.total, 2);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct BatchRequestCounts {
+    /// In the file.
+    pub total: i64,
+    /// That have results.
+    pub completed: i64,
+    /// That have errors.
+    pub failed: i64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// The path that every request of the file has.
+    ///
+    /// ```
+    /// use gatewright::types::BatchRequestEndpoint;
+    ///
+    /// assert_eq!(BatchRequestEndpoint::V1ChatCompletions.as_str(), "/v1/chat/completions");
+    /// assert_eq!("/v1/moderations".parse::<BatchRequestEndpoint>()?, BatchRequestEndpoint::V1Moderations);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    BatchRequestEndpoint {
+        V1ChatCompletions = "/v1/chat/completions", V1Responses = "/v1/responses",
+        V1Embeddings = "/v1/embeddings", V1Moderations = "/v1/moderations",
+    }
+}
+open_words! {
+    /// How far it is.
+    ///
+    /// ```
+    /// use gatewright::types::BatchStatus;
+    ///
+    /// let status = BatchStatus::from("validating");
+    /// assert_eq!(status.as_str(), BatchStatus::VALIDATING);
+    /// assert_eq!(BatchStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    BatchStatus {
+        VALIDATING = "validating", FAILED = "failed", IN_PROGRESS = "in_progress", FINALIZING = "finalizing",
+        COMPLETED = "completed", EXPIRED = "expired", CANCELLING = "cancelling", CANCELLED = "cancelled",
+    }
+}
+/// The tokens of the requests of a batch.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::BatchUsage;
+///
+/// let json = r#"{ "input_tokens": 20, "output_tokens": 12, "total_tokens": 32 }"#;
+/// let usage: BatchUsage = serde_json::from_str(json)?;
+/// assert_eq!(usage.input_tokens, 20);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct BatchUsage {
+    /// Of the requests.
+    pub input_tokens: i64,
+    /// Of the results.
+    pub output_tokens: i64,
+    /// Of both.
+    pub total_tokens: i64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
 /// Some of the tools, and whether one must be called.
 ///
 /// Ours: not in the source specification.
@@ -2398,6 +2757,41 @@ closed_words! {
     /// ```
     CustomToolCallOutputItemType { CustomToolCallOutput = "custom_tool_call_output" }
 }
+/// A file was deleted.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::DeletedFile;
+///
+/// let file: DeletedFile = serde_json::from_str(r#"{ "id": "file-1", "object": "file", "deleted": true }"#)?;
+/// assert_eq!(file.id, "file-1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct DeletedFile {
+    /// Id of the file.
+    pub id: String,
+    /// Kind of the record.
+    pub object: DeletedFileObject,
+    /// Always true.
+    pub deleted: bool,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Kind of the record.
+    ///
+    /// ```
+    /// use gatewright::types::DeletedFileObject;
+    ///
+    /// let object = DeletedFileObject::from("file");
+    /// assert_eq!(object.as_str(), DeletedFileObject::FILE);
+    /// assert_eq!(DeletedFileObject::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    DeletedFileObject { FILE = "file" }
+}
 /// A stored response was deleted.
 ///
 /// Ours: not in the source specification.
@@ -2611,6 +3005,196 @@ untagged! {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     EmbeddingVector { Numbers(Vec<f64>), Base64(String) }
+}
+/// One page of the files of a key.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::FileList;
+///
+/// let json = r#"{
+///     "object": "list",
+///     "data": [
+///         {
+///             "id": "file-1",
+///             "object": "file",
+///             "bytes": 140,
+///             "created_at": 1790000000,
+///             "filename": "notes.txt",
+///             "purpose": "batch"
+///         }
+///     ],
+///     "first_id": "file-1",
+///     "last_id": "file-1",
+///     "has_more": true
+/// }"#;
+/// let list: FileList = serde_json::from_str(json)?;
+/// assert_eq!(list.first_id.as_deref(), Some("file-1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct FileList {
+    /// Kind of the record.
+    pub object: String,
+    /// The files.
+    pub data: Vec<FileObject>,
+    /// Id of the first file; null on an empty page.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub first_id: Option<String>,
+    /// Id of the last file; use it as after for the next page. Null on an empty page.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub last_id: Option<String>,
+    /// Whether another page follows.
+    pub has_more: bool,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A file that a provider has. Providers add members of their own.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::FileObject;
+///
+/// let json = r#"{
+///     "id": "file-1",
+///     "object": "file",
+///     "bytes": 140,
+///     "created_at": 1790000000,
+///     "filename": "notes.txt",
+///     "purpose": "batch"
+/// }"#;
+/// let object: FileObject = serde_json::from_str(json)?;
+/// assert_eq!(object.id, "file-1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct FileObject {
+    /// Id of the file.
+    pub id: String,
+    /// Kind of the record.
+    pub object: FileObjectObject,
+    /// Its size, in bytes.
+    pub bytes: i64,
+    /// When it was uploaded, in seconds since 1970.
+    pub created_at: i64,
+    /// When it is removed, in seconds since 1970; null or missing if it stays until it is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+    /// Its name.
+    pub filename: String,
+    /// What it is for.
+    pub purpose: FileObjectPurpose,
+    /// How far the provider is with it; older servers send it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<FileObjectStatus>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+open_words! {
+    /// Kind of the record.
+    ///
+    /// ```
+    /// use gatewright::types::FileObjectObject;
+    ///
+    /// let object = FileObjectObject::from("file");
+    /// assert_eq!(object.as_str(), FileObjectObject::FILE);
+    /// assert_eq!(FileObjectObject::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    FileObjectObject { FILE = "file" }
+}
+open_words! {
+    /// What it is for.
+    ///
+    /// ```
+    /// use gatewright::types::FileObjectPurpose;
+    ///
+    /// let purpose = FileObjectPurpose::from("batch");
+    /// assert_eq!(purpose.as_str(), FileObjectPurpose::BATCH);
+    /// assert_eq!(FileObjectPurpose::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    FileObjectPurpose {
+        BATCH = "batch", BATCH_OUTPUT = "batch_output", USER_DATA = "user_data", VISION = "vision",
+        ASSISTANTS = "assistants", FINE_TUNE = "fine-tune", EVALS = "evals",
+    }
+}
+open_words! {
+    /// How far the provider is with it; older servers send it.
+    ///
+    /// ```
+    /// use gatewright::types::FileObjectStatus;
+    ///
+    /// let status = FileObjectStatus::from("uploaded");
+    /// assert_eq!(status.as_str(), FileObjectStatus::UPLOADED);
+    /// assert_eq!(FileObjectStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    FileObjectStatus { UPLOADED = "uploaded", PROCESSED = "processed", ERROR = "error" }
+}
+/// Upload of a file, as a form.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::{FileRequest, FileRequestPurpose};
+///
+/// let request = FileRequest::new(
+///     gatewright::FilePart::new(
+///         "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}",
+///         "…",
+///     ),
+///     FileRequestPurpose::BATCH,
+/// );
+/// let json = serde_json::json!({
+///     "file": "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}",
+///     "purpose": "batch"
+/// });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct FileRequest {
+    /// The file. The requests of a batch are lines of JSON.
+    pub file: crate::FilePart,
+    /// What the file is for.
+    pub purpose: FileRequestPurpose,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{FileRequest, FileRequestPurpose};
+    ///
+    /// let request = FileRequest::new(
+    ///     gatewright::FilePart::new(
+    ///         "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}",
+    ///         "…",
+    ///     ),
+    ///     FileRequestPurpose::BATCH,
+    /// );
+    /// assert_eq!(request.purpose.as_str(), "batch");
+    /// ```
+    FileRequest: pub fn new(file: crate::FilePart, purpose: impl Into<FileRequestPurpose>);
+    extra,
+}
+open_words! {
+    /// What the file is for.
+    ///
+    /// ```
+    /// use gatewright::types::FileRequestPurpose;
+    ///
+    /// let purpose = FileRequestPurpose::from("batch");
+    /// assert_eq!(purpose.as_str(), FileRequestPurpose::BATCH);
+    /// assert_eq!(FileRequestPurpose::from("new").as_str(), "new"); // what a later server may say
+    /// ```
+    FileRequestPurpose {
+        BATCH = "batch", USER_DATA = "user_data", VISION = "vision", ASSISTANTS = "assistants",
+        FINE_TUNE = "fine-tune", EVALS = "evals",
+    }
 }
 /// A function call from the model.
 ///
@@ -3349,6 +3933,18 @@ closed_words! {
     /// # Ok::<(), gatewright::types::error::ConversionError>(())
     /// ```
     JsonObjectFormatType { JsonObject = "json_object" }
+}
+closed_words! {
+    /// `ListFilesOrder`
+    ///
+    /// ```
+    /// use gatewright::types::ListFilesOrder;
+    ///
+    /// assert_eq!(ListFilesOrder::Asc.as_str(), "asc");
+    /// assert_eq!("desc".parse::<ListFilesOrder>()?, ListFilesOrder::Desc);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    ListFilesOrder { Asc = "asc", Desc = "desc" }
 }
 closed_words! {
     /// `ListResponseInputItemsOrder`
@@ -10226,7 +10822,10 @@ crate::api::schemas::schemas! {
     ModerationPart, ModerationTextPart, ModerationImagePart, ModerationImageUrl, ModerationResponse,
     ModerationResult, SpeechRequestResponseFormat, SpeechRequest,
     TranscriptionRequestTimestampGranularitiesItem, TranscriptionRequest, TranslationRequest, Transcript,
-    TranscriptSegment, TranscriptWord, TranscriptUsageType, TranscriptUsage, VideoGenerationRequest,
-    VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError, ImageGenerationRequest,
-    ImageGenerationResponse, Image,
+    TranscriptSegment, TranscriptWord, TranscriptUsageType, TranscriptUsage, FileRequestPurpose, FileRequest,
+    FileObjectObject, FileObjectPurpose, FileObjectStatus, FileObject, FileList, DeletedFileObject,
+    DeletedFile, BatchRequestCompletionWindow, BatchRequest, BatchObject, BatchCompletionWindow, BatchStatus,
+    Batch, BatchList, BatchErrorsObject, BatchErrors, BatchError, BatchRequestCounts, BatchUsage,
+    VideoGenerationRequest, VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError,
+    ImageGenerationRequest, ImageGenerationResponse, Image,
 }

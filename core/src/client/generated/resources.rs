@@ -109,6 +109,34 @@ impl Client {
         Audio { client: self }
     }
 
+    /// The operations of `files`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let files = client.files();
+    /// # _ = files;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn files(&self) -> Files<'_> {
+        Files { client: self }
+    }
+
+    /// The operations of `batches`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let batches = client.batches();
+    /// # _ = batches;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn batches(&self) -> Batches<'_> {
+        Batches { client: self }
+    }
+
     /// The operations of `models`.
     ///
     /// ```
@@ -870,6 +898,249 @@ impl AudioTranslations<'_> {
     /// ```
     pub async fn create(&self, body: &types::TranslationRequest) -> Result<Response<types::Transcript>, Error> {
         TypedCall::new(self.client, &operations::CREATE_TRANSLATION).body(body).files("file", &body.file).value().await
+    }
+}
+
+/// The operations of `files`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let files = client.files();
+/// # _ = files;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Files<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Files<'_> {
+    /// List files.
+    ///
+    /// Lists the files of the key, page by page. An addition of this gateway.
+    ///
+    /// limit: Maximum number of files per page.
+    ///
+    /// order: asc returns the oldest first.
+    ///
+    /// after: The page starts after the file with this id; use last_id of the previous page.
+    ///
+    /// purpose: Only files for this purpose.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.files().list(None, None, None, None).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list(&self, after: Option<&str>, limit: Option<i64>, order: Option<types::ListFilesOrder>, purpose: Option<&str>) -> Result<Response<types::FileList>, Error> {
+        TypedCall::new(self.client, &operations::LIST_FILES).query("limit", &limit).query("order", &order).query("after", &after).query("purpose", &purpose).value().await
+    }
+
+    /// Upload a file.
+    ///
+    /// Uploads a file to a provider that has files. The requests of a batch (purpose batch) go to the
+    /// provider of their model, other files to the first one among the models of the key. The request is a
+    /// form with the file. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let answer = client.files().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::FileRequest) -> Result<Response<types::FileObject>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_FILE).body(body).files("file", &body.file).value().await
+    }
+
+    /// Retrieve a file.
+    ///
+    /// Returns what is known of a file; its content is an operation of its own. An addition of this gateway.
+    ///
+    /// file_id: The id of the file.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let earlier = client.files().create(&body).await?;
+    /// let answer = client.files().retrieve(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn retrieve(&self, file_id: &str) -> Result<Response<types::FileObject>, Error> {
+        TypedCall::new(self.client, &operations::RETRIEVE_FILE).path("file_id", &file_id).value().await
+    }
+
+    /// Delete a file.
+    ///
+    /// Deletes a file at its provider. An addition of this gateway.
+    ///
+    /// file_id: The id of the file.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let earlier = client.files().create(&body).await?;
+    /// let answer = client.files().delete(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete(&self, file_id: &str) -> Result<Response<types::DeletedFile>, Error> {
+        TypedCall::new(self.client, &operations::DELETE_FILE).path("file_id", &file_id).value().await
+    }
+
+    /// Retrieve the content of a file.
+    ///
+    /// Returns the bytes of a file, such as the results of a batch. An addition of this gateway.
+    ///
+    /// file_id: The id of the file.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let earlier = client.files().create(&body).await?;
+    /// let answer = client.files().content(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn content(&self, file_id: &str) -> Result<Response<Bytes>, Error> {
+        TypedCall::new(self.client, &operations::RETRIEVE_FILE_CONTENT).path("file_id", &file_id).bytes().await
+    }
+}
+
+/// The operations of `batches`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let batches = client.batches();
+/// # _ = batches;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Batches<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Batches<'_> {
+    /// List batches.
+    ///
+    /// Lists the batches of the key, page by page, the newest first. An addition of this gateway.
+    ///
+    /// limit: Maximum number of batches per page.
+    ///
+    /// after: The page starts after the batch with this id; use last_id of the previous page.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let answer = client.batches().list(None, None).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list(&self, after: Option<&str>, limit: Option<i64>) -> Result<Response<types::BatchList>, Error> {
+        TypedCall::new(self.client, &operations::LIST_BATCHES).query("limit", &limit).query("after", &after).value().await
+    }
+
+    /// Create a batch.
+    ///
+    /// Starts to process the requests of an uploaded file. The results are a file as well, whose id the
+    /// completed batch has. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let earlier = client.files().create(&body).await?;
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "input_file_id": earlier.id,
+    ///   "endpoint": "/v1/chat/completions",
+    ///   "completion_window": "24h"
+    /// }))?;
+    /// let answer = client.batches().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::BatchRequest) -> Result<Response<types::Batch>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_BATCH).body(body).value().await
+    }
+
+    /// Retrieve a batch.
+    ///
+    /// Returns a batch in its current state. An addition of this gateway.
+    ///
+    /// batch_id: The id of the batch.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let first = client.files().create(&body).await?;
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "input_file_id": first.id,
+    ///   "endpoint": "/v1/chat/completions",
+    ///   "completion_window": "24h"
+    /// }))?;
+    /// let earlier = client.batches().create(&body).await?;
+    /// let answer = client.batches().retrieve(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn retrieve(&self, batch_id: &str) -> Result<Response<types::Batch>, Error> {
+        TypedCall::new(self.client, &operations::RETRIEVE_BATCH).path("batch_id", &batch_id).value().await
+    }
+
+    /// Cancel a batch.
+    ///
+    /// Stops a batch. Requests in progress still complete; the results so far are in its files. An addition
+    /// of this gateway.
+    ///
+    /// batch_id: The id of the batch.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::FileRequest::new(gatewright::FilePart::new("requests.jsonl", "{\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": \"model-breeze\", \"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}}"), "batch");
+    /// let first = client.files().create(&body).await?;
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "input_file_id": first.id,
+    ///   "endpoint": "/v1/chat/completions",
+    ///   "completion_window": "24h"
+    /// }))?;
+    /// let earlier = client.batches().create(&body).await?;
+    /// let answer = client.batches().cancel(&earlier.id).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn cancel(&self, batch_id: &str) -> Result<Response<types::Batch>, Error> {
+        TypedCall::new(self.client, &operations::CANCEL_BATCH).path("batch_id", &batch_id).value().await
     }
 }
 

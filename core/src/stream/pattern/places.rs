@@ -48,7 +48,7 @@ pub(super) fn places(protocol: Protocol, data: &str) -> Option<(bool, Vec<Varyin
             let [part] = candidate.content.parts;
             (candidate.index.unwrap_or(0) == 0, part.text, None)
         }
-        Protocol::Plain | Protocol::Media | Protocol::Models => return None,
+        Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => return None,
     };
     let mut places = vec![VaryingRange { range: range(data, text)?, vary: VaryingField::Text }];
     if let Some(word) = word.filter(|word| !word.is_empty()) {
@@ -57,7 +57,12 @@ pub(super) fn places(protocol: Protocol, data: &str) -> Option<(bool, Vec<Varyin
     match protocol {
         Protocol::Responses => places.extend(numbers(data, "\"sequence_number\":")),
         Protocol::Native => places.extend(numbers(data, "\"usageMetadata\":")),
-        Protocol::Chat | Protocol::Messages | Protocol::Plain | Protocol::Media | Protocol::Models => {}
+        Protocol::Chat
+        | Protocol::Messages
+        | Protocol::Plain
+        | Protocol::Batch
+        | Protocol::Media
+        | Protocol::Models => {}
     }
     places.sort_by_key(|place| place.range.start);
     Some((is_first, places))

@@ -151,7 +151,7 @@ fn serves(model: &TextModel, protocol: Protocol) -> bool {
         Protocol::Responses => "responses",
         Protocol::Messages => "messages",
         Protocol::Native => "native",
-        Protocol::Plain | Protocol::Media | Protocol::Models => return false,
+        Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => return false,
     };
     FAMILIES.iter().any(|family| family.id == model.family && family.protocols.contains(&name))
 }

@@ -17,7 +17,11 @@ const HANDBOOK: &str = include_str!("../../../../docs/handbook/strangers.md");
 fn memory_bound(max_held: usize, max_connections: usize) -> [(&'static str, String, usize); 8] {
     let buffers = head::MAX_BYTES + wire::LONG_PACKET + outgoing::MAX_COLLECTED + PIECE;
     let window = gatewright_connect::STREAM_WINDOW as usize;
-    let repeatable = operations::ALL.iter().filter(|operation| operation.has_body).count();
+    // Of a file or a batch, an answer is at most as long as its record.
+    let is_repeatable = |operation: &&&operations::Operation| {
+        operation.has_body && operation.protocol != operations::Protocol::Batch
+    };
+    let repeatable = operations::ALL.iter().filter(is_repeatable).count();
     let of_each = |bytes: usize| format!("{} KiB × `limits.max_connections`", bytes / KIB);
     let answers = format!("{} KiB × {repeatable} operations", MAX_ANSWER_BYTES / KIB);
     [

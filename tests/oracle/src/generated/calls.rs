@@ -78,6 +78,52 @@ async fn create_moderation(theirs: &client::Client, ours: &gatewright::Client, a
     _ = ours.moderations().create(&body_argument).await;
 }
 
+async fn list_files(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let after_argument: Option<String> = arguments.get("after");
+    let limit_argument: Option<i64> = arguments.get("limit");
+    let order_argument: Option<types::ListFilesOrder> = arguments.get("order");
+    let purpose_argument: Option<String> = arguments.get("purpose");
+    _ = theirs.list_files(after_argument.as_deref(), limit_argument, order_argument, purpose_argument.as_deref()).await;
+    _ = ours.files().list(after_argument.as_deref(), limit_argument, order_argument, purpose_argument.as_deref()).await;
+}
+
+async fn retrieve_file(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let file_id_argument: String = arguments.get("file_id");
+    _ = theirs.retrieve_file(&file_id_argument).await;
+    _ = ours.files().retrieve(&file_id_argument).await;
+}
+
+async fn delete_file(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let file_id_argument: String = arguments.get("file_id");
+    _ = theirs.delete_file(&file_id_argument).await;
+    _ = ours.files().delete(&file_id_argument).await;
+}
+
+async fn list_batches(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let after_argument: Option<String> = arguments.get("after");
+    let limit_argument: Option<i64> = arguments.get("limit");
+    _ = theirs.list_batches(after_argument.as_deref(), limit_argument).await;
+    _ = ours.batches().list(after_argument.as_deref(), limit_argument).await;
+}
+
+async fn create_batch(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let body_argument: types::BatchRequest = arguments.body(&[]);
+    _ = theirs.create_batch(&body_argument).await;
+    _ = ours.batches().create(&body_argument).await;
+}
+
+async fn retrieve_batch(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let batch_id_argument: String = arguments.get("batch_id");
+    _ = theirs.retrieve_batch(&batch_id_argument).await;
+    _ = ours.batches().retrieve(&batch_id_argument).await;
+}
+
+async fn cancel_batch(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let batch_id_argument: String = arguments.get("batch_id");
+    _ = theirs.cancel_batch(&batch_id_argument).await;
+    _ = ours.batches().cancel(&batch_id_argument).await;
+}
+
 async fn list_models(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
     _ = theirs.list_models().await;
     _ = ours.models().list().await;
@@ -147,6 +193,13 @@ pub(crate) const CALLS: &[crate::Call] = &[
     crate::Call { id: "create_embedding", parameters: &[], example: r####"{"model":"embedding_model_1","input":"A boat on a lake.","dimensions":8}"####, send: |theirs, ours, arguments| Box::pin(create_embedding(theirs, ours, arguments)) },
     crate::Call { id: "create_rerank", parameters: &[], example: r####"{"model":"rerank_model_1","query":"Which boats sail on a lake?","documents":["Interest rates of banks.","A boat on a lake."],"top_n":1}"####, send: |theirs, ours, arguments| Box::pin(create_rerank(theirs, ours, arguments)) },
     crate::Call { id: "create_moderation", parameters: &[], example: r####"{"model":"moderation_model_1","input":"A boat on a lake."}"####, send: |theirs, ours, arguments| Box::pin(create_moderation(theirs, ours, arguments)) },
+    crate::Call { id: "list_files", parameters: &["limit", "order", "after", "purpose"], example: r####"{}"####, send: |theirs, ours, arguments| Box::pin(list_files(theirs, ours, arguments)) },
+    crate::Call { id: "retrieve_file", parameters: &["file_id"], example: r####"{"file_id":"one"}"####, send: |theirs, ours, arguments| Box::pin(retrieve_file(theirs, ours, arguments)) },
+    crate::Call { id: "delete_file", parameters: &["file_id"], example: r####"{"file_id":"one"}"####, send: |theirs, ours, arguments| Box::pin(delete_file(theirs, ours, arguments)) },
+    crate::Call { id: "list_batches", parameters: &["limit", "after"], example: r####"{}"####, send: |theirs, ours, arguments| Box::pin(list_batches(theirs, ours, arguments)) },
+    crate::Call { id: "create_batch", parameters: &[], example: r####"{"input_file_id":"file-1","endpoint":"/v1/chat/completions","completion_window":"24h"}"####, send: |theirs, ours, arguments| Box::pin(create_batch(theirs, ours, arguments)) },
+    crate::Call { id: "retrieve_batch", parameters: &["batch_id"], example: r####"{"batch_id":"one"}"####, send: |theirs, ours, arguments| Box::pin(retrieve_batch(theirs, ours, arguments)) },
+    crate::Call { id: "cancel_batch", parameters: &["batch_id"], example: r####"{"batch_id":"one"}"####, send: |theirs, ours, arguments| Box::pin(cancel_batch(theirs, ours, arguments)) },
     crate::Call { id: "list_models", parameters: &[], example: r####"{}"####, send: |theirs, ours, arguments| Box::pin(list_models(theirs, ours, arguments)) },
     crate::Call { id: "retrieve_model", parameters: &["model"], example: r####"{"model":"model-luna"}"####, send: |theirs, ours, arguments| Box::pin(retrieve_model(theirs, ours, arguments)) },
     crate::Call { id: "generate_content", parameters: &["model"], example: r####"{"model":"model-luna","contents":[{"parts":[{"text":"Say hello."}]}]}"####, send: |theirs, ours, arguments| Box::pin(generate_content(theirs, ours, arguments)) },

@@ -19,7 +19,7 @@ const MAX_TOOLS: usize = 10_000;
 /// Checks the model in the path or in the body: the scope must include it, or the model that it is an alias of. It must also include
 /// the models that tools name, such as one that draws: the provider calls them. Does nothing for keys that may use every model. A body
 /// that names no model, or is not JSON, is rejected by the operation itself.
-pub(super) fn check(
+pub(crate) fn check(
     routes: &Routes,
     caller: &Caller,
     operation: &Operation,

@@ -90,7 +90,8 @@ fn its_page_opens_in_the_browser() {
         page = std::fs::read_to_string(&opened).unwrap_or_default();
     }
     let code = page.trim_end().strip_prefix(&format!("{address}/#sign-in=")).expect("an address with a code");
-    assert!(code.len() >= 43 && !page.contains("=k"), "{page}");
+    // The key is one letter; the code may begin with it.
+    assert!(code.len() >= 43, "{page}");
     // The code is valid once.
     let exchange = || http::ask(&address, ("POST", "/console/sign-in"), code, "", "").expect("an answer");
     assert_eq!(exchange().document, json!({ "client": "k", "admin": null }));

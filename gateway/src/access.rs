@@ -23,7 +23,7 @@ pub use self::data::InvalidData;
 pub use self::nodes::Node;
 pub use self::notices::Notification;
 pub(crate) use self::presented::is_native;
-pub(crate) use self::refusal::{model_refused, refused};
+pub(crate) use self::refusal::{model_refused, operation_refused, refused};
 pub use self::registry::{Registry, RegistryError};
 pub(crate) use self::sync::{UsageWriter, start};
 pub use self::tasks::VideoTask;

@@ -49,11 +49,7 @@ pub(crate) fn check(
     } else {
         None
     };
-    let scopes = caller.scopes();
-    let is_allowed = |name: &str| {
-        let is_alias_allowed = || routes.find(name).is_some_and(|route| scopes.allow_model(&route.id));
-        scopes.allow_model(name) || is_alias_allowed()
-    };
+    let is_allowed = |name: &str| allows(routes, caller, name);
     if let Some(model) = in_path.or(in_body.as_deref())
         && !is_allowed(models::id_of(operation, model))
     {
@@ -63,6 +59,13 @@ pub(crate) fn check(
         Some(model) => Err(model_refused(&model)),
         None => Ok(()),
     }
+}
+
+/// Whether the scope of a key includes a model, or the one that it is an alias of.
+pub(crate) fn allows(routes: &Routes, caller: &Caller, model: &str) -> bool {
+    let scopes = caller.scopes();
+    let is_alias_allowed = || routes.find(model).is_some_and(|route| scopes.allow_model(&route.id));
+    scopes.allow_model(model) || is_alias_allowed()
 }
 
 /// The models that tools of a request name. Errors: there are too many tools to look at.

@@ -62,7 +62,7 @@ use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
 use self::prepare::{RequestCache, StreamOptionsUse, UpstreamRequest};
 pub(crate) use self::provider_objects::{ObjectFailure, ask_about_object};
-use self::request_meta::RequestMeta;
+pub(crate) use self::request_meta::RequestMeta;
 use self::sound::SoundAccount;
 use self::span_attributes::RequestSpan;
 pub(crate) use self::stored_response_proxy::answer as answer_stored;

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use super::data::Data;
 use super::keyring::{Configured, KeyLookup, Keyring};
 use super::presented::PresentedKey;
+use super::refusal::operation_refused;
 use super::stall_detector::StallDetector;
 use crate::counters::SharedCounters;
 use crate::usage::{Caller, Ledger};
@@ -108,14 +109,7 @@ impl Authenticator {
             }
             KeyLookup::Admin(caller) => Ok(caller),
             KeyLookup::Valid(caller) if caller.scopes().allow_operation(operation) => Ok(caller),
-            KeyLookup::Valid(_) => Err(ApiError::new(
-                &ErrorCode::PERMISSION_DENIED,
-                format!(
-                    "this API key may not call {}: its scopes lack {}",
-                    operation.qualified_name(),
-                    operation.id
-                ),
-            )),
+            KeyLookup::Valid(_) => Err(operation_refused(operation)),
             KeyLookup::Expired => Err(incorrect("it has expired")),
             // The key may be one that could not be read yet.
             KeyLookup::Unknown if !self.read.load(Ordering::Relaxed) => Err(ApiError::new(

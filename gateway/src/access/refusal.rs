@@ -1,5 +1,6 @@
 //! Rejects what a key may not do, with a readable message.
 
+use gatewright::operations::Operation;
 use gatewright::{ErrorCode, limits};
 use gatewright_system::clock::whole_seconds;
 
@@ -45,6 +46,13 @@ pub(crate) fn refused(exceeded: LimitExceeded, caller: &Caller) -> ApiError {
             quota(format!("budget of {}", limits.cost_per_month.unwrap_or_default()), "month")
         }
     }
+}
+
+/// The key may not call the operation.
+pub(crate) fn operation_refused(operation: &Operation) -> ApiError {
+    let (name, id) = (operation.qualified_name(), operation.id);
+    let message = format!("this API key may not call {name}: its scopes lack {id}");
+    ApiError::new(&ErrorCode::PERMISSION_DENIED, message)
 }
 
 /// The key may not use the model.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::lines::{self, Lines};
 use super::{described, found, missing, placed, provider_of, request, to_the_end};
-use crate::access::model_refused;
+use crate::access::operation_refused;
 use crate::app::App;
 use crate::bounds::memory_budget::ReservationError;
 use crate::relay::{self, AttemptFailure, ObjectFailure};
@@ -24,7 +24,7 @@ use crate::routing::{Destination, ModelRoute, Routes};
 use crate::storage::{BatchRequests, LIFETIME, ObjectRecord};
 use crate::upstream::ObjectRequest;
 use crate::usage::Caller;
-use crate::wire::{ApiError, Body, Call, Response, hold, json_response};
+use crate::wire::{ApiError, Body, Call, Response, held_json, hold, json_response};
 use crate::{model_scope, models};
 
 /// Maximum length of the name of a file that is shown, in characters.
@@ -137,7 +137,9 @@ impl Chosen {
     /// The upstream of the requests. Errors: they are malformed, or the key may not send them; their model has no upstream with batches.
     fn for_batch(routes: &Routes, caller: &Caller, file: &Bytes) -> Result<Self, ApiError> {
         let Lines { operation, model, requests, models, input, output, unlimited } = lines::read(file)?;
-        may_send(caller, operation)?;
+        if !caller.scopes().allow_operation(operation) {
+            return Err(operation_refused(operation));
+        }
         for line in &requests {
             model_scope::check(routes, caller, operation, &[], line.body.as_bytes())?;
         }
@@ -173,25 +175,6 @@ impl Chosen {
         let destination = route.destination_with_files().map(Arc::clone).expect("it has one");
         Ok(Self { destination, route, requests: None, models: Vec::new() })
     }
-}
-
-/// Errors: the key may not call the operation.
-pub(super) fn may_send(
-    caller: &Caller,
-    operation: &'static gatewright::operations::Operation,
-) -> Result<(), ApiError> {
-    if caller.scopes().allow_operation(operation) {
-        return Ok(());
-    }
-    let message = format!("this API key may not call {}", operation.id);
-    Err(ApiError::new(&ErrorCode::PERMISSION_DENIED, message))
-}
-
-/// Errors: the key may not use the model.
-pub(super) fn may_use(routes: &Routes, caller: &Caller, model: &str) -> Result<(), ApiError> {
-    let scopes = caller.scopes();
-    let is_alias_allowed = || routes.find(model).is_some_and(|route| scopes.allow_model(&route.id));
-    if scopes.allow_model(model) || is_alias_allowed() { Ok(()) } else { Err(model_refused(model)) }
 }
 
 pub(super) fn kind_of(models: Option<gatewright::operations::ModelKind>) -> ModelKind {
@@ -326,19 +309,23 @@ pub(crate) async fn list(app: &App, call: &Call) -> Result<Response, ApiError> {
 /// A page of objects as a list.
 pub(super) async fn listed(app: &App, call: &Call, page: ObjectPage<'_>) -> Result<Response, ApiError> {
     // One more tells whether another page follows.
-    let asked = ObjectPage { limit: page.limit.saturating_add(1), ..page };
-    let records = app.storage.objects.list(call.caller.id(), asked).await?.ok_or_else(|| {
+    let with_next = ObjectPage { limit: page.limit.saturating_add(1), ..page };
+    let records = app.storage.objects.list(call.caller.id(), with_next).await?.ok_or_else(|| {
         let message = "after is not the id of an object of this list";
         ApiError::new(&ErrorCode::INVALID_VALUE, message).param("after")
     })?;
     let has_more = records.len() > page.limit;
     let data: Vec<Value> = records.into_iter().take(page.limit).map(|record| record.document).collect();
     let id = |object: Option<&Value>| object.map(|object| object["id"].clone());
-    Ok(json_response(&json!({
+    let page = json!({
         "object": "list",
         "first_id": id(data.first()),
         "last_id": id(data.last()),
         "has_more": has_more,
         "data": data,
-    })))
+    });
+    let page = Bytes::from(page.to_string());
+    let mut share = app.share_of(&call.caller);
+    share.hold(page.len()).map_err(no_room)?;
+    Ok(held_json(page, share))
 }

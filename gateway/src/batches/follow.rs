@@ -32,6 +32,8 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 const TICK: Duration = Duration::from_secs(1);
 /// How often in a row an upstream may report that it has no such batch.
 const MAX_REFUSALS: u32 = 3;
+/// How often its results are read for its usage, which is estimated afterwards.
+const MAX_READS: u32 = 10;
 /// How long a batch is followed: providers end it within days.
 const MAX_TIME: Duration = Duration::from_hours(14 * 24);
 /// The states after which nothing changes.
@@ -64,7 +66,8 @@ pub(super) fn start(app: &Arc<App>, batch: FollowedBatch) {
 
 impl FollowedBatch {
     async fn run(mut self, app: &App) {
-        let (mut pause, mut refusals, started) = (app.config.batch_poll, 0, Instant::now());
+        let (mut pause, started) = (app.config.batch_poll, Instant::now());
+        let (mut refusals, mut reads) = (0, 0);
         loop {
             if !self.wait(app, pause).await {
                 return;
@@ -86,10 +89,11 @@ impl FollowedBatch {
                 }
             }
             if has_ended(&self.record.document) || refusals == MAX_REFUSALS || is_late {
+                reads += 1;
                 match self.usage(app).await {
                     Ok(usage) => return self.end(app, usage).await,
                     // Its results state the usage: they are worth another look.
-                    Err(ObjectFailure::Failed(_)) if !is_late => {}
+                    Err(ObjectFailure::Failed(_)) if reads < MAX_READS => {}
                     Err(_) => return self.end(app, None).await,
                 }
             }
@@ -119,7 +123,7 @@ impl FollowedBatch {
         let provider = app.live.routes.load().current(&self.provider);
         let path = ["batches", self.record.id()];
         let (document, _share) =
-            asked(app, &provider, &self.caller, &self.record, &path, MAX_RECORD_BYTES).await?;
+            fetch(app, &provider, &self.caller, &self.record, &path, MAX_RECORD_BYTES).await?;
         let document = read(&document).filter(|document| document["id"] == self.lease.id.as_str());
         let document = document.ok_or_else(|| {
             ObjectFailure::Failed(ApiError::new(
@@ -128,11 +132,14 @@ impl FollowedBatch {
             ))
         })?;
         let owner = self.caller.id();
-        adopt_results(app, &provider, owner, &self.record, &document).await.map_err(ObjectFailure::Failed)?;
+        if let Err(error) = adopt_results(app, &provider, owner, &self.record, &document).await {
+            // Retrieving the batch adds them; its usage must not wait for that.
+            tracing::warn!(code = error.code().code, "the results of a batch are not listed yet");
+        }
         Ok(document)
     }
 
-    /// Records its end, then its usage; `None`: it is estimated. A batch that another process has ended counts there.
+    /// Records its end, then its usage; `None`: the most that it may have used. A batch that another process has ended counts there.
     async fn end(mut self, app: &App, usage: Option<Usage>) {
         if let Some(usage) = usage {
             self.charge.set_usage(usage);
@@ -169,13 +176,13 @@ impl FollowedBatch {
         let protocol = if is_responses { Protocol::Responses } else { Protocol::Chat };
         let path = ["files", id, "content"];
         let most = relay::MAX_DOCUMENT_BYTES;
-        let (results, _share) = asked(app, &self.provider, &self.caller, &self.record, &path, most).await?;
+        let (results, _share) = fetch(app, &self.provider, &self.caller, &self.record, &path, most).await?;
         Ok(std::str::from_utf8(&results).ok().map(|results| usage_of_results(results, protocol)))
     }
 }
 
-/// What the upstream of a batch answers to a request of the gateway's own, with the memory that it takes.
-async fn asked(
+/// Fetches something of a batch from its upstream for the gateway itself. Returns it with the memory that it takes.
+async fn fetch(
     app: &App,
     provider: &Provider,
     caller: &Caller,

@@ -6,11 +6,12 @@ use std::ops::Range;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation};
-use gatewright_protocol::lazy_json::{members, place, string};
+use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::lazy_json::{members, string};
 use memchr::memchr_iter;
 use serde_json::value::RawValue;
 
-use crate::relay::tokens_of_document;
+use crate::relay::{RequestMeta, tokens_of_document};
 use crate::wire::ApiError;
 
 /// Maximum number of requests in a file, as providers have it.
@@ -23,6 +24,8 @@ const OPERATIONS: [&Operation; 4] = [
     &operations::CREATE_MODERATION,
 ];
 
+/// Maximum number of choices of a request, as of any other.
+const MAX_CHOICES: u32 = 128;
 /// Memory of what is known of a request, in bytes: its id twice, and some places.
 const REQUEST_BYTES: usize = 256;
 
@@ -72,7 +75,7 @@ pub(super) fn read(file: &Bytes) -> Result<Lines<'_>, ApiError> {
             continue;
         }
         let at_line = |why: &str| wrong(format!("line {number} {why}"));
-        let request = RequestLine::read(line).map_err(|why| at_line(&why))?;
+        let request = RequestLine::read(file, line).map_err(|why| at_line(&why))?;
         let RequestLine { custom_id, operation, body, model, model_at, most_tokens, choices } = request;
         if !ids.insert(custom_id.clone()) {
             return Err(at_line("has the custom_id of an earlier line; each result is found by it"));
@@ -97,7 +100,7 @@ pub(super) fn read(file: &Bytes) -> Result<Lines<'_>, ApiError> {
         if lines.requests.len() == MAX_REQUESTS {
             return Err(wrong(format!("the file has more than {MAX_REQUESTS} requests; split it")));
         }
-        lines.models.push(place(text, model_at));
+        lines.models.push(model_at);
         lines.input = lines.input.saturating_add(tokens_of_document(body.as_bytes()) as u64);
         match most_tokens {
             Some(most) => lines.output = lines.output.saturating_add(most.saturating_mul(choices)),
@@ -112,32 +115,42 @@ fn wrong(message: String) -> ApiError {
     ApiError::new(&ErrorCode::INVALID_VALUE, message).param("file")
 }
 
+/// Whether servers that ignore case read a member of a line as another one.
+fn is_misspelled(name: &str) -> bool {
+    ["custom_id", "method", "url", "body"].iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// What a line says.
 struct RequestLine<'a> {
     custom_id: String,
     operation: &'static Operation,
     body: &'a str,
     model: String,
-    model_at: &'a RawValue,
+    /// Where it is in the file, with its quotes.
+    model_at: Range<usize>,
     most_tokens: Option<u64>,
     choices: u64,
 }
 
 impl<'a> RequestLine<'a> {
     /// Errors: what is wrong with the line.
-    fn read(line: &'a str) -> Result<Self, String> {
+    fn read(file: &Bytes, line: &'a str) -> Result<Self, String> {
         let (mut custom_id, mut method, mut url, mut body) = (None, None, None, None);
-        let mut twice = None;
+        let mut problem = None;
         members(line, |name, value| {
             let place = match name {
                 "custom_id" => &mut custom_id,
                 "method" => &mut method,
                 "url" => &mut url,
                 "body" => &mut body,
+                _ if is_misspelled(name) => {
+                    problem = Some("has a member in another spelling, which only some servers read");
+                    return;
+                }
                 _ => return,
             };
             if place.replace(value).is_some() {
-                twice = Some("has a member twice");
+                problem = Some("has a member twice");
             }
         })
         .map_err(|error| format!("is not one JSON object: {error}"))?;
@@ -150,31 +163,44 @@ impl<'a> RequestLine<'a> {
             let known: Vec<&str> = OPERATIONS.iter().map(|operation| operation.path).collect();
             format!("has a url that batches don't support; they support {}", known.join(", "))
         })?;
-        let body = body.ok_or("has no body")?.get();
-        let (mut model, mut most_tokens, mut choices, mut streams) = (None, None, None, false);
-        members(body, |name, value| match name {
-            "model" if model.replace(value).is_some() => twice = Some("names its model twice"),
-            "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
-                most_tokens = value.get().parse().ok().max(most_tokens);
-            }
-            "n" => choices = value.get().parse().ok(),
-            "stream" => streams |= !matches!(value.get(), "false" | "null"),
-            _ => {}
-        })
-        .map_err(|error| format!("has a body that is not a JSON object: {error}"))?;
-        if let Some(twice) = twice {
-            return Err(twice.to_owned());
+        if let Some(problem) = problem {
+            return Err(problem.to_owned());
         }
-        if streams {
+        let body = body.ok_or("has no body")?.get();
+        let protocol = Protocol::of_operation(operation.protocol).unwrap_or(Protocol::Chat);
+        let bytes = file.slice_ref(body.as_bytes());
+        let meta = RequestMeta::read_unchanged(&bytes, protocol)
+            .ok_or("has a body that is not a JSON object, or that has a member twice")?;
+        if let Some(name) = meta.misspelled {
+            return Err(format!(
+                "has {name} in another spelling, which only some servers read as this member"
+            ));
+        }
+        if meta.stream {
             return Err("asks for a stream, which a batch can't have; omit stream".to_owned());
         }
-        let model_at = model.ok_or("has a body without a model")?;
-        let model = text(Some(model_at)).ok_or("has a model that is not a text")?.into_owned();
-        // Their answers have no tokens.
-        if operation.protocol == operations::Protocol::Plain {
-            most_tokens = Some(0);
+        // Its provider would continue the response of any key.
+        if meta.previous.is_some() {
+            return Err(
+                "continues an earlier response, which a batch can't do; send the whole input".to_owned()
+            );
         }
-        let choices = choices.unwrap_or(1).clamp(1, 128);
+        // Its result would come without its usage.
+        if meta.background {
+            return Err(
+                "asks for a response in the background, which a batch is already; omit background".to_owned()
+            );
+        }
+        let model_at = meta.model_place().ok_or("has a body without a model")?;
+        if meta.model.is_empty() {
+            return Err("has a model that is not a text".to_owned());
+        }
+        // Answers of the others have no tokens.
+        let most_tokens =
+            if operation.protocol == operations::Protocol::Plain { Some(0) } else { meta.most_tokens };
+        let (model, choices) = (meta.model, meta.choices.min(MAX_CHOICES).into());
+        let start = body.as_ptr().addr() - file.as_ptr().addr();
+        let model_at = start + model_at.start..start + model_at.end;
         Ok(Self { custom_id, operation, body, model, model_at, most_tokens, choices })
     }
 }
@@ -301,7 +327,14 @@ mod tests {
             (other("\"model\":\"m\"", "\"model\":\"n\""), "line 2 has another model"),
             (other("\"model\":\"m\"", "\"model\":7"), "line 2 has a model that is not a text"),
             (other("\"model\":\"m\"", ""), "line 2 has a body without a model"),
-            (line("b", r#""model":"m","model":"m""#), "line 2 names its model twice"),
+            (
+                line("b", r#""model":"m","model":"m""#),
+                "line 2 has a body that is not a JSON object, or that has a member twice",
+            ),
+            (line("b", r#""model":"m","MODEL":"n""#), "line 2 has model in another spelling"),
+            (line("b", r#""model":"m","background":true"#), "line 2 asks for a response in the background"),
+            (line("b", r#""model":"m","previous_response_id":"r""#), "line 2 continues an earlier response"),
+            (other("\"method\"", "\"Body\":{},\"method\""), "line 2 has a member in another spelling"),
             (line("b", r#""model":"m","stream":true"#), "line 2 asks for a stream"),
             (other("\"method\"", "\"body\":{},\"method\""), "line 2 has a member twice"),
         ] {

@@ -11,11 +11,12 @@ use http::{HeaderValue, Method};
 use serde_json::Value;
 use tracing::Span;
 
-use super::files::{kind_of, listed, may_send, may_use};
+use super::files::{kind_of, listed};
 use super::follow::{self, FollowedBatch};
 use super::{described, found, lines, placed, provider_of, request, simulated, to_the_end};
-use crate::access::refused;
+use crate::access::{model_refused, operation_refused, refused};
 use crate::app::App;
+use crate::model_scope;
 use crate::relay::ObjectFailure;
 use crate::routing::Provider;
 use crate::storage::{BatchRequests, ObjectRecord};
@@ -47,8 +48,12 @@ async fn created(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
     // What the key may do may have changed since the upload.
     let operation =
         lines::operation_at(&requests.endpoint).ok_or_else(|| wrong("endpoint", "it is unknown"))?;
-    may_send(&call.caller, operation)?;
-    may_use(&app.live.routes.load(), &call.caller, &requests.model)?;
+    if !call.caller.scopes().allow_operation(operation) {
+        return Err(operation_refused(operation));
+    }
+    if !model_scope::allows(&app.live.routes.load(), &call.caller, &requests.model) {
+        return Err(model_refused(&requests.model));
+    }
     let provider = provider_of(app, &file)?;
     let model = requests.model.clone();
     let document = if provider.is_simulator() {
@@ -126,7 +131,8 @@ pub(super) fn charge(app: &App, caller: Caller, provider: &Provider, requests: &
     // The trace of the request ends long before the batch does.
     let charge = Span::none().in_scope(|| Charge::new(caller, model, Arc::clone(upstream), Instant::now()));
     let mut charge = charge.priced(rates).for_batch();
-    charge.estimated(expected(requests, 0));
+    // A client must not gain by results that are too long to be read.
+    charge.estimated(expected(requests, requests.output));
     charge
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct RequestMeta {
     /// Whether `input` is a list.
     pub(crate) lists_input: bool,
     /// A member that the body has in another spelling, which servers that ignore case read as the same one.
-    pub(super) misspelled: Option<&'static str>,
+    pub(crate) misspelled: Option<&'static str>,
     /// The body; of duplicate members, only the last remains.
     pub(super) body: Bytes,
     model_at: Option<Range<usize>>,
@@ -106,6 +106,11 @@ impl RequestMeta {
         Self::read_once(&document.to_string().into(), protocol).map(|(meta, _)| meta)
     }
 
+    /// The same without rewriting the body. `None` also if it has duplicate members.
+    pub(crate) fn read_unchanged(body: &Bytes, protocol: Protocol) -> Option<Self> {
+        Self::read_once(body, protocol).and_then(|(meta, twice)| (!twice).then_some(meta))
+    }
+
     /// Also returns whether there are duplicate members.
     fn read_once(body: &Bytes, protocol: Protocol) -> Option<(Self, bool)> {
         let binding = protocol.binding();
@@ -158,6 +163,11 @@ impl RequestMeta {
             body: body.clone(),
         };
         Some((meta, twice))
+    }
+
+    /// Where the model is in the body, with its quotes. `None`: the body names none.
+    pub(crate) fn model_place(&self) -> Option<Range<usize>> {
+        self.model_at.clone()
     }
 
     /// Whether the client names a model. Null is absence.

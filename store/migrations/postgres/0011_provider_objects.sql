@@ -1,4 +1,4 @@
--- Files and batches of API keys, and which upstream has them. Whoever raises `lease` follows a batch: until `due`, nobody else does.
+-- Files and batches of API keys, and which upstream has them. The process that raised `lease` follows a batch: until `due`, no other does.
 CREATE TABLE objects (
     -- Orders those of a key by creation.
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -110,7 +110,7 @@ export class Connection {
           throw error instanceof Error ? placed(error, site) : error;
         }
       });
-    return this.run<T>(operation, options?.signal, site, start, stream, before, closing);
+    return this.run<T>(asAsked(operation, members), options?.signal, site, start, stream, before, closing);
   }
 
   /** Starts a wait for a video task. Errors have the stack of `site`. */
@@ -289,7 +289,15 @@ function pairs(names: readonly string[], take: (name: string) => unknown): strin
 
 /** Whether the response is to be a stream: the types of the method follow from its parameters alone. */
 function streams({ stream }: Operation, body: Members): boolean {
-  return typeof stream === "boolean" ? stream : body[stream] === true;
+  if (typeof stream === "boolean") return stream;
+  return typeof stream === "string" ? body[stream] === true : body[stream.parameter] === stream.word;
+}
+
+/** The operation with the kind of answer that these parameters ask for. */
+function asAsked(operation: Operation, params: Members): Operation {
+  const { textForm } = operation;
+  const value = textForm && params[textForm.parameter];
+  return textForm?.values.includes(value as string) ? { ...operation, answer: "text" } : operation;
 }
 
 /** A path parameter's value as text. Errors: TypeError; a missing id must not become `undefined` in a path. */

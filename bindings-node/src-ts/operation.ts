@@ -16,10 +16,12 @@ export interface Operation {
   readonly body: readonly string[] | null;
   /** Members of the body that are files, which is then sent as a form. */
   readonly files?: readonly string[];
-  /** Whether the response is a stream: never, always, or if this member of the body is `true`. */
-  readonly stream: boolean | string;
+  /** Whether the response is a stream: never, always, or if this member of the body is `true`, or the word. */
+  readonly stream: boolean | string | { readonly parameter: string; readonly word: string };
   /** The type of the whole response, if it is not JSON. */
   readonly answer?: "nothing" | "text" | "bytes";
+  /** The values of a member of the body with which the response is text instead of JSON. */
+  readonly textForm?: { readonly parameter: string; readonly values: readonly string[] };
   /** Member of the result whose items iteration over the result yields. */
   readonly iterable?: string;
   /** A member that the result has in addition to those of the response. */

@@ -86,7 +86,7 @@ impl Call {
         options.extra_headers.splice(0..0, pairs(self.headers.unwrap_or_default()));
         // `JSON.stringify` wrote it, so it is an object if it begins like one.
         let is_object = self.body.as_deref().is_some_and(|body| body.starts_with('{'));
-        Ok(gatewright::Call {
+        Ok(gatewright::runtime::as_asked(gatewright::Call {
             operation,
             path: pairs(self.path.unwrap_or_default()),
             query: pairs(self.query.unwrap_or_default()),
@@ -94,6 +94,6 @@ impl Call {
             files,
             is_object,
             options,
-        })
+        }))
     }
 }

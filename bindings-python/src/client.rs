@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use gatewright::runtime::operation_by_id;
+use gatewright::runtime::{as_asked, operation_by_id};
 use gatewright::{Call, ClientBuilder, ErrorKind, Operation, RequestOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -291,5 +291,5 @@ fn read_call(
         body = Some(others);
     }
     call.body = body.as_ref().map(serialize::request_body).transpose()?.map(Bytes::from);
-    Ok(call)
+    Ok(as_asked(call))
 }

@@ -13,14 +13,14 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::document::{
-    Document, FORM, OperationNode, child, is_true, items_of, members_of, non_json_body, request_media,
-    responses, schema_name, text,
+    Document, FORM, OperationNode, child, is_true, members_of, non_json_body, request_media,
+    responses, schema_name, strings, text, text_form,
 };
 use super::error_statuses::statuses;
 use super::load::Sources;
 use super::model::{
     Additional, Api, Constraints, Encoding, Field, FinalDocument, Helper, Kind, Location, Object, Operation,
-    Parameter, PrerequisiteCall, Schema, SpecEnum, Stream, StreamMode, StringEnum, Type, Union, Webhook,
+    Parameter, PrerequisiteCall, Schema, SpecEnum, Stream, StreamMode, StreamSwitch, StringEnum, Type, Union, Webhook,
 };
 use super::names;
 use super::schema::{
@@ -313,7 +313,7 @@ impl Builder<'_> {
         });
         let request = body.and_then(|body| body.pointer("/schema/$ref")).and_then(Value::as_str);
         let mut response = None;
-        let mut non_json = None;
+        let (mut non_json, mut form_of_text) = (None, None);
         let mut item_schema = None;
         for (status, answer) in responses(node) {
             let answer = self.document.follow(answer)?;
@@ -331,11 +331,15 @@ impl Builder<'_> {
                 item_schema = Some(self.ty(schema, &names::event(id), source)?);
             }
             non_json = non_json_body(answer);
+            form_of_text = text_form(answer);
         }
         let stream = match (node.get("x-stream"), item_schema) {
             (Some(stream), Some(item)) => Some(Stream {
                 mode: match stream.get("parameter").and_then(Value::as_str) {
-                    Some(name) => StreamMode::Parameter(name.to_owned()),
+                    Some(name) => StreamMode::Switched(StreamSwitch {
+                        parameter: name.to_owned(),
+                        word: stream.get("value").and_then(Value::as_str).map(str::to_owned),
+                    }),
                     None => StreamMode::Always,
                 },
                 final_document: stream.get("final").map(|methods| FinalDocument {
@@ -359,6 +363,7 @@ impl Builder<'_> {
             is_form: media_type == Some(FORM),
             response,
             non_json,
+            text_form: form_of_text,
             stream,
             protocol: word(node, "x-protocol")?.context("x-protocol is missing")?,
             error_style: word(node, "x-error-style")?.context("x-error-style is missing")?,
@@ -466,11 +471,6 @@ fn word<T: SpecEnum>(node: &Value, key: &str) -> Result<Option<T>> {
 /// The first of the examples.
 fn example(node: &Value) -> Option<Value> {
     node.get("examples")?.get(0).cloned()
-}
-
-/// The strings of a list; none where there is no list.
-fn strings(node: &Value, key: &str) -> Vec<String> {
-    items_of(node, key).filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 /// A schema's constraints, for documentation; the schema itself is what enforces them.

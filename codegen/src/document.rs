@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use super::model::{HttpMethod, NonJsonBody, SpecEnum as _};
+use super::model::{HttpMethod, NonJsonBody, SpecEnum as _, TextForm};
 
 /// Methods an operation may have, as keys of a path item.
 pub(crate) const METHODS: &[&str] = HttpMethod::NAMES;
@@ -146,15 +146,25 @@ pub(crate) fn non_json_body(response: &Value) -> Option<NonJsonBody> {
     else {
         return Some(NonJsonBody::Nothing);
     };
-    let others =
-        content.keys().filter(|kind| !["application/json", "text/event-stream"].contains(&kind.as_str()));
-    let others: Vec<&str> = others.map(String::as_str).collect();
+    let others = content.iter().filter(|(kind, media)| {
+        !["application/json", "text/event-stream"].contains(&kind.as_str()) && media.get("x-when").is_none()
+    });
+    let others: Vec<&str> = others.map(|(kind, _)| kind.as_str()).collect();
     let first = others.first()?;
     Some(if first.starts_with("text/") {
         NonJsonBody::Text((*first).to_owned())
     } else {
         // Of bytes, a client accepts all media types.
         NonJsonBody::Bytes(others.join(", "))
+    })
+}
+
+/// The text that a response may be instead of JSON: a media type with `x-when`.
+pub(crate) fn text_form(response: &Value) -> Option<TextForm> {
+    members_of(response, "content").find_map(|(kind, media)| {
+        let when = media.get("x-when")?;
+        let (parameter, values) = (text(when, "parameter").to_owned(), strings(when, "values"));
+        Some(TextForm { parameter, values, media_type: kind.clone() })
     })
 }
 
@@ -192,6 +202,11 @@ pub(crate) fn placeholders(path: &str) -> impl Iterator<Item = &str> {
 /// A string member, or the empty string.
 pub(crate) fn text<'a>(node: &'a Value, key: &str) -> &'a str {
     node.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The strings of an array member; none if there is no such array.
+pub(crate) fn strings(node: &Value, key: &str) -> Vec<String> {
+    items_of(node, key).filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 /// The items of an array member; none if there is no such array.

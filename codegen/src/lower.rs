@@ -480,7 +480,8 @@ impl Lowering<'_> {
         };
         let event_body = body_as("text/event-stream").map(|_| json!({"schema": {"type": "string"}}));
         // progenitor knows one kind of response per operation. The stream gets a path of its own, which nothing else uses.
-        let both = json_body.is_some();
+        let plain = answers.iter().find_map(non_json_body);
+        let both = json_body.is_some() || plain.is_some();
         let bodies = [
             (json_body, "application/json", id.to_owned(), path.to_owned()),
             if both {
@@ -501,7 +502,7 @@ impl Lowering<'_> {
                 add(&id, path, json!({"description": "Success.", "content": {kind: body}}));
             }
         }
-        match answers.iter().find_map(non_json_body) {
+        match plain {
             None => {}
             Some(NonJsonBody::Nothing) => add(id, path.to_owned(), json!({"description": "Success."})),
             // progenitor treats everything except JSON as a stream of bytes; the transport reads it whole.

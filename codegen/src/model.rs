@@ -8,6 +8,7 @@
 //! - `allOf` is merged; `null` in a type array or a `oneOf` has become [`Type::Nullable`];
 //! - identifiers do not collide in any of the three languages.
 
+mod call_variants;
 pub(crate) mod checker;
 mod members;
 mod operations;
@@ -17,10 +18,11 @@ mod types;
 
 use indexmap::IndexMap;
 
+pub(crate) use self::call_variants::{AnswerKind, CallVariant, MemberCondition};
 pub(crate) use self::members::{Member, ReportCondition};
 pub(crate) use self::operations::{
     Conversation, Encoding, ErrorStyle, FinalDocument, Helper, HttpMethod, Location, ModelKind, NonJsonBody,
-    Operation, Parameter, PrerequisiteCall, Protocol, Stream, StreamMode,
+    Operation, Parameter, PrerequisiteCall, Protocol, Stream, StreamMode, StreamSwitch, TextForm,
 };
 pub(crate) use self::parts::Part;
 pub(crate) use self::spec_enum::SpecEnum;

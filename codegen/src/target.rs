@@ -74,6 +74,7 @@ const OWN: &[(&str, &str)] = &[
     ("Response", "crate::transport::response"),
     ("ResponseBody", "crate::api::operation"),
     ("StreamMode", "crate::api::operation"),
+    ("TextForm", "crate::api::operation"),
     ("TypedCall", "crate::client"),
     ("Varying", "crate::api::chunk"),
 ];

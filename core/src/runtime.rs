@@ -9,4 +9,5 @@ pub use self::of_clients::*;
 pub use crate::api::file_part::FilePart;
 pub use crate::api::operation::{
     Conversation, ErrorStyle, FormMember, Method, ModelKind, Operation, Protocol, ResponseBody, StreamMode,
+    TextForm,
 };

@@ -117,7 +117,7 @@ export const operations = {
     query: [],
     headers: [],
     body: ["model", "input", "voice", "instructions", "response_format", "speed", "stream_format"],
-    stream: false,
+    stream: { parameter: "stream_format", word: "sse" },
     answer: "bytes",
   },
   create_transcription: {
@@ -126,8 +126,9 @@ export const operations = {
     path: [],
     query: [],
     headers: [],
-    body: ["file", "model", "language", "prompt", "response_format", "temperature", "timestamp_granularities"],
-    stream: false,
+    body: ["file", "model", "language", "prompt", "response_format", "stream", "temperature", "timestamp_granularities"],
+    stream: "stream",
+    textForm: { parameter: "response_format", values: ["text", "srt", "vtt"] },
     files: ["file"],
   },
   create_translation: {
@@ -138,6 +139,7 @@ export const operations = {
     headers: [],
     body: ["file", "model", "prompt", "response_format", "temperature"],
     stream: false,
+    textForm: { parameter: "response_format", values: ["text", "srt", "vtt"] },
     files: ["file"],
   },
   list_files: {

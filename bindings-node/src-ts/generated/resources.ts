@@ -2,6 +2,7 @@
 
 import type { ApiPromise } from "../promise";
 import { type RequestOptions, Resource } from "../resource";
+import type { Stream } from "../stream";
 import { operations } from "./operations";
 import { ChatCompletionStream, GenerateContentResponseStream, MessageStream, ResponseStream } from "./streams";
 import type {
@@ -40,8 +41,10 @@ import type {
   Response,
   ResponseItemList,
   ResponseRequest,
+  SpeechEvent,
   SpeechRequest,
   Transcript,
+  TranscriptEvent,
   TranscriptionRequest,
   TranslationRequest,
   VideoGenerationRequest,
@@ -561,7 +564,7 @@ export class AudioSpeechResource extends Resource {
   /**
    * Create speech
    *
-   * Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the provider makes them. An addition of this gateway.
+   * Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the provider makes them. With stream_format sse the response arrives as events with pieces of the sound. An addition of this gateway.
    *
    * Ours: not in the source specification.
    *
@@ -576,7 +579,45 @@ export class AudioSpeechResource extends Resource {
    * console.log(answer);
    * ```
    */
-  create(params: SpeechRequest, options?: RequestOptions): ApiPromise<Uint8Array> {
+  create(params: SpeechRequest & { stream_format?: "audio" | null }, options?: RequestOptions): ApiPromise<Uint8Array>;
+  /**
+   * Create speech
+   *
+   * Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the provider makes them. With stream_format sse the response arrives as events with pieces of the sound. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `model`, `input`, `voice`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The events as they arrive (`SpeechEvent`): `Stream<SpeechEvent>`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * for await (const event of await client.audio.speech.create({ model: "speech_model_1", input: "A boat on a lake.", voice: "alloy", response_format: "wav", stream_format: "sse" })) console.log(event);
+   * ```
+   */
+  create(params: SpeechRequest & { stream_format: "sse" }, options?: RequestOptions): ApiPromise<Stream<SpeechEvent>>;
+  /**
+   * Create speech
+   *
+   * Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the provider makes them. With stream_format sse the response arrives as events with pieces of the sound. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `model`, `input`, `voice`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Uint8Array`. With `stream_format: "sse"`, the events as they arrive (`SpeechEvent`): `Stream<SpeechEvent>`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.speech.create({ model: "speech_model_1", input: "A boat on a lake.", voice: "alloy", response_format: "wav" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: SpeechRequest, options?: RequestOptions): ApiPromise<Uint8Array | Stream<SpeechEvent>>;
+  create(params: SpeechRequest, options?: RequestOptions): ApiPromise<Uint8Array | Stream<SpeechEvent>> {
     return this.send(operations.create_speech, [], params, options);
   }
 }
@@ -586,7 +627,7 @@ export class AudioTranscriptionsResource extends Resource {
   /**
    * Transcribe audio
    *
-   * Writes down what is said in a sound. The request is a form with the file. An addition of this gateway.
+   * Writes down what is said in a sound. The request is a form with the file. With response_format text, srt or vtt the response is that text. With stream true it arrives as events with pieces of the text. An addition of this gateway.
    *
    * Ours: not in the source specification.
    *
@@ -601,7 +642,64 @@ export class AudioTranscriptionsResource extends Resource {
    * console.log(answer);
    * ```
    */
-  create(params: TranscriptionRequest, options?: RequestOptions): ApiPromise<Transcript> {
+  create(params: TranscriptionRequest & { response_format?: "json" | "verbose_json" | "diarized_json" | null; stream?: false | null }, options?: RequestOptions): ApiPromise<Transcript>;
+  /**
+   * Transcribe audio
+   *
+   * Writes down what is said in a sound. The request is a form with the file. With response_format text, srt or vtt the response is that text. With stream true it arrives as events with pieces of the text. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer as text.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.transcriptions.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1", response_format: "text" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: TranscriptionRequest & { response_format: "text" | "srt" | "vtt"; stream?: false | null }, options?: RequestOptions): ApiPromise<string>;
+  /**
+   * Transcribe audio
+   *
+   * Writes down what is said in a sound. The request is a form with the file. With response_format text, srt or vtt the response is that text. With stream true it arrives as events with pieces of the text. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The events as they arrive (`TranscriptEvent`): `Stream<TranscriptEvent>`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * for await (const event of await client.audio.transcriptions.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1", stream: true })) console.log(event);
+   * ```
+   */
+  create(params: TranscriptionRequest & { stream: true }, options?: RequestOptions): ApiPromise<Stream<TranscriptEvent>>;
+  /**
+   * Transcribe audio
+   *
+   * Writes down what is said in a sound. The request is a form with the file. With response_format text, srt or vtt the response is that text. With stream true it arrives as events with pieces of the text. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Transcript`. With `response_format` `text` or `srt` or `vtt`, text: `string`. With `stream: true`, the events as they arrive (`TranscriptEvent`): `Stream<TranscriptEvent>`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.transcriptions.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: TranscriptionRequest, options?: RequestOptions): ApiPromise<Transcript | string | Stream<TranscriptEvent>>;
+  create(params: TranscriptionRequest, options?: RequestOptions): ApiPromise<Transcript | string | Stream<TranscriptEvent>> {
     return this.send(operations.create_transcription, [], params, options);
   }
 }
@@ -611,7 +709,7 @@ export class AudioTranslationsResource extends Resource {
   /**
    * Translate audio
    *
-   * Writes down in English what is said in a sound, whatever its language. The request is a form with the file. An addition of this gateway.
+   * Writes down in English what is said in a sound, whatever its language. The request is a form with the file. With response_format text, srt or vtt the response is that text. An addition of this gateway.
    *
    * Ours: not in the source specification.
    *
@@ -626,7 +724,46 @@ export class AudioTranslationsResource extends Resource {
    * console.log(answer);
    * ```
    */
-  create(params: TranslationRequest, options?: RequestOptions): ApiPromise<Transcript> {
+  create(params: TranslationRequest & { response_format?: "json" | "verbose_json" | null }, options?: RequestOptions): ApiPromise<Transcript>;
+  /**
+   * Translate audio
+   *
+   * Writes down in English what is said in a sound, whatever its language. The request is a form with the file. With response_format text, srt or vtt the response is that text. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer as text.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.translations.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1", response_format: "text" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: TranslationRequest & { response_format: "text" | "srt" | "vtt" }, options?: RequestOptions): ApiPromise<string>;
+  /**
+   * Translate audio
+   *
+   * Writes down in English what is said in a sound, whatever its language. The request is a form with the file. With response_format text, srt or vtt the response is that text. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - Parameters of the request. Required: `file`, `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Transcript`. With `response_format` `text` or `srt` or `vtt`, text: `string`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), in addition to the errors that every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.audio.translations.create({ file: { name: "boat.wav", data: new Uint8Array(16_000) }, model: "transcription_model_1" });
+   * console.log(answer);
+   * ```
+   */
+  create(params: TranslationRequest, options?: RequestOptions): ApiPromise<Transcript | string>;
+  create(params: TranslationRequest, options?: RequestOptions): ApiPromise<Transcript | string> {
     return this.send(operations.create_translation, [], params, options);
   }
 }

@@ -3947,8 +3947,65 @@ export interface SpeechRequest {
    * 0.25 to 4.
    */
   speed?: number | null;
-  /** The response is always bytes, which arrive as they are made; the events of `sse` are not supported. */
-  stream_format?: "audio" | null;
+  /** sse switches the response to server-sent events; without it, or with audio, it is bytes. Both arrive as they are made. */
+  stream_format?: "audio" | "sse" | null;
+}
+
+/**
+ * One event of a sound; unknown types pass through.
+ *
+ * Ours: not in the source specification.
+ */
+export type SpeechEvent = SpeechAudioDeltaEvent | SpeechAudioDoneEvent;
+
+/**
+ * The next bytes of the sound.
+ *
+ * Ours: not in the source specification.
+ */
+export interface SpeechAudioDeltaEvent {
+  /** Name of the event. */
+  type: "speech.audio.delta";
+  /** The bytes in Base64, of each event for itself. */
+  audio: string;
+}
+
+/**
+ * The sound is complete. The last event of the stream.
+ *
+ * Ours: not in the source specification.
+ */
+export interface SpeechAudioDoneEvent {
+  /** Name of the event. */
+  type: "speech.audio.done";
+  /** The tokens that a sound consumed. Not every provider states them. */
+  usage?: SpeechUsage;
+}
+
+/**
+ * The tokens that a sound consumed. Not every provider states them.
+ *
+ * Ours: not in the source specification.
+ */
+export interface SpeechUsage {
+  /**
+   * Tokens of the text.
+   *
+   * At least 0.
+   */
+  input_tokens?: number | null;
+  /**
+   * Tokens of the sound.
+   *
+   * At least 0.
+   */
+  output_tokens?: number | null;
+  /**
+   * All tokens.
+   *
+   * At least 0.
+   */
+  total_tokens?: number | null;
 }
 
 /**
@@ -3969,8 +4026,10 @@ export interface TranscriptionRequest {
   language?: string | null;
   /** Text before the sound, for the style and the spelling of names. */
   prompt?: string | null;
-  /** How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported. */
-  response_format?: "json" | "verbose_json" | "diarized_json" | null;
+  /** How much the transcript has; not every model supports each. With text, srt or vtt the response is text instead of JSON: the words alone, or subtitles. */
+  response_format?: "json" | "verbose_json" | "diarized_json" | "text" | "srt" | "vtt" | null;
+  /** true switches the response to server-sent events, which then have the text alone; not every model supports it. */
+  stream?: boolean | null;
   /**
    * How random the words are.
    *
@@ -3997,8 +4056,8 @@ export interface TranslationRequest {
   model: string;
   /** Text before the sound, in English, for the style and the spelling of names. */
   prompt?: string | null;
-  /** How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported. */
-  response_format?: "json" | "verbose_json" | null;
+  /** How much the transcript has; not every model supports each. With text, srt or vtt the response is text instead of JSON: the words alone, or subtitles. */
+  response_format?: "json" | "verbose_json" | "text" | "srt" | "vtt" | null;
   /**
    * How random the words are.
    *
@@ -4023,6 +4082,61 @@ export interface Transcript {
   segments?: TranscriptSegment[] | null;
   /** The words with their times; in verbose_json, if timestamp_granularities has word. */
   words?: TranscriptWord[] | null;
+  /** What the request consumed: tokens, or seconds of the sound. Not every provider states it. */
+  usage?: TranscriptUsage;
+}
+
+/**
+ * One event of a transcript; unknown types pass through.
+ *
+ * Ours: not in the source specification.
+ */
+export type TranscriptEvent = TranscriptTextDeltaEvent | TranscriptTextSegmentEvent | TranscriptTextDoneEvent;
+
+/**
+ * New text.
+ *
+ * Ours: not in the source specification.
+ */
+export interface TranscriptTextDeltaEvent {
+  /** Name of the event. */
+  type: "transcript.text.delta";
+  /** The new text. */
+  delta: string;
+  /** Id of the segment that it belongs to; if the model tells speakers apart. */
+  segment_id?: string | null;
+}
+
+/**
+ * A segment is complete; if the model tells speakers apart.
+ *
+ * Ours: not in the source specification.
+ */
+export interface TranscriptTextSegmentEvent {
+  /** Name of the event. */
+  type: "transcript.text.segment";
+  /** Id of the segment. */
+  id: string;
+  /** Where it begins, in seconds. */
+  start: number;
+  /** Where it ends, in seconds. */
+  end: number;
+  /** Its text. */
+  text: string;
+  /** Who says it. */
+  speaker?: string | null;
+}
+
+/**
+ * The transcript is complete. The last event of the stream.
+ *
+ * Ours: not in the source specification.
+ */
+export interface TranscriptTextDoneEvent {
+  /** Name of the event. */
+  type: "transcript.text.done";
+  /** The whole text. */
+  text: string;
   /** What the request consumed: tokens, or seconds of the sound. Not every provider states it. */
   usage?: TranscriptUsage;
 }

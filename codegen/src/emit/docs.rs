@@ -91,10 +91,17 @@ fn section(api: &Api, operation: &Operation) -> String {
     if let Some(response) = &operation.response {
         _ = writeln!(out, "- Response: {}", link(response));
     }
+    if let Some(form) = &operation.text_form {
+        let values: Vec<String> = form.values.iter().map(|value| format!("`{value}`")).collect();
+        _ = writeln!(out, "- Text: when `{}` is {}, `{}`", form.parameter, values.join(" or "), form.media_type);
+    }
     if let Some(stream) = &operation.stream {
         let how = match &stream.mode {
             StreamMode::Always => "always".to_owned(),
-            StreamMode::Parameter(name) => format!("when `{name}` is true"),
+            StreamMode::Switched(switch) => match &switch.word {
+                None => format!("when `{}` is true", switch.parameter),
+                Some(word) => format!("when `{}` is `{word}`", switch.parameter),
+            },
         };
         let end = stream.terminator.as_ref().map_or(String::new(), |data| format!(", ended by `{data}`"));
         _ = writeln!(out, "- Stream: {how}, events of {}{end}", link(&stream.item));

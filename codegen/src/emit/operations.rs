@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Input, SHOWN_ROWS, client_file, origin, rows_example, shown_code};
 use crate::model::{
-    Api, Encoding, Field, File, Kind, Location, NonJsonBody, Operation, Parameter, SpecEnum, StreamMode, Type,
+    Api, Encoding, Field, File, Kind, Location, NonJsonBody, Operation, Parameter, SpecEnum, StreamMode,
+    StreamSwitch, TextForm, Type,
 };
 use crate::names;
 
@@ -25,6 +26,9 @@ pub(super) fn table(api: &Api) -> File {
     );
     for operation in &api.operations {
         code.push_str(&row(api, operation));
+        if let Some(form) = &operation.text_form {
+            code.push_str(&row_as_text(api, operation, form));
+        }
     }
     code.push_str("\n/// All operations, in the order of the specification.\n");
     code.push_str(&all_example(api));
@@ -32,7 +36,16 @@ pub(super) fn table(api: &Api) -> File {
     for operation in &api.operations {
         _ = writeln!(code, "    &{},", names::constant(&operation.id));
     }
-    code.push_str("];\n\n/// Finds an operation by its id.\n");
+    code.push_str("];\n");
+    if api.target.is_own_crate() {
+        code.push_str("\n/// The rows of operations whose response is text because a member of the body asks for it.\n");
+        code.push_str("pub(crate) const AS_TEXT: &[&Operation] = &[\n");
+        for operation in api.operations.iter().filter(|operation| operation.text_form.is_some()) {
+            _ = writeln!(code, "    &{}_AS_TEXT,", names::constant(&operation.id));
+        }
+        code.push_str("];\n");
+    }
+    code.push_str("\n/// Finds an operation by its id.\n");
     if let Some(operation) = api.operations.first() {
         let example = format!(
             "let operation = {}::operations::by_id({:?}).unwrap();\nassert_eq!(operation.path, {:?});\n",
@@ -77,8 +90,15 @@ pub(crate) fn rows(api: &Api) -> Value {
             "stream": match operation.stream.as_ref().map(|stream| &stream.mode) {
                 None => json!("never"),
                 Some(StreamMode::Always) => json!("always"),
-                Some(StreamMode::Parameter(name)) => json!({"parameter": name}),
+                Some(StreamMode::Switched(StreamSwitch { parameter, word: None })) => json!({"parameter": parameter}),
+                Some(StreamMode::Switched(StreamSwitch { parameter, word: Some(word) })) => {
+                    json!({"word": [parameter, word]})
+                }
             },
+            "last_events": operation.stream.as_ref().map_or(&[][..], |stream| &stream.last_events),
+            "text_form": operation.text_form.as_ref().map(|text| json!({
+                "parameter": text.parameter, "values": text.values, "media_type": text.media_type,
+            })),
             "terminator": operation.stream.as_ref().and_then(|stream| stream.terminator.as_deref()),
             "resource": operation.resource.join("."),
             "name": operation.name,
@@ -157,6 +177,7 @@ fn row_types(api: &Api) -> Vec<&'static str> {
         ("Protocol", true),
         ("ResponseBody", true),
         ("StreamMode", true),
+        ("TextForm", api.operations.iter().any(|operation| operation.text_form.is_some())),
     ]
     .into_iter()
     .filter_map(|(name, is_used)| is_used.then_some(name))
@@ -168,7 +189,12 @@ fn row(api: &Api, operation: &Operation) -> String {
     let stream = match operation.stream.as_ref().map(|stream| &stream.mode) {
         None => "StreamMode::Never".to_owned(),
         Some(StreamMode::Always) => "StreamMode::Always".to_owned(),
-        Some(StreamMode::Parameter(name)) => format!("StreamMode::Parameter({name:?})"),
+        Some(StreamMode::Switched(StreamSwitch { parameter, word: None })) => {
+            format!("StreamMode::Parameter({parameter:?})")
+        }
+        Some(StreamMode::Switched(StreamSwitch { parameter, word: Some(word) })) => {
+            format!("StreamMode::Word({parameter:?}, {word:?})")
+        }
     };
     let response = match (&operation.non_json, &operation.response) {
         (Some(NonJsonBody::Nothing), _) => "Nothing".to_owned(),
@@ -194,6 +220,7 @@ fn row(api: &Api, operation: &Operation) -> String {
          \x20   has_body: {has_body},\n\
          \x20   form: {form},\n\
          \x20   response: ResponseBody::{response},\n\
+         \x20   text_form: {text_form},\n\
          \x20   stream: {stream},\n\
          \x20   terminator: {terminator:?},\n\
          \x20   protocol: Protocol::{protocol},\n\
@@ -224,6 +251,7 @@ fn row(api: &Api, operation: &Operation) -> String {
         method = operation.method.pascal(),
         has_body = operation.request.is_some(),
         form = form_expression(api, operation),
+        text_form = text_form(operation.text_form.as_ref()),
         protocol = operation.protocol.pascal(),
         style = operation.error_style.pascal(),
         models = variant("ModelKind", operation.models),
@@ -233,6 +261,37 @@ fn row(api: &Api, operation: &Operation) -> String {
         iterable = api.iterable(operation),
         resource = operation.resource.join("."),
         name = operation.name,
+    )
+}
+
+/// The text that the response may be, as an expression.
+fn text_form(form: Option<&TextForm>) -> String {
+    form.map_or_else(
+        || "None".to_owned(),
+        |TextForm { parameter, values, media_type }| {
+            format!(
+                "Some(TextForm {{ parameter: {parameter:?}, values: &{values:?}, media_type: {media_type:?} }})"
+            )
+        },
+    )
+}
+
+/// The row of an operation whose response is text.
+fn row_as_text(api: &Api, operation: &Operation, form: &TextForm) -> String {
+    let constant = names::constant(&operation.id);
+    let code = format!(
+        "use gatewright::operations::ResponseBody;\n\nlet operation = &{}::operations::{constant}_AS_TEXT;\n\
+         assert_eq!(operation.response, ResponseBody::Text({:?}));\n",
+        api.target.rust_crate, form.media_type,
+    );
+    format!(
+        "\n/// {}, with a response that is text: `{}` asks for it. {}\n{}\
+         pub const {constant}_AS_TEXT: Operation =\n    Operation {{ response: ResponseBody::Text({:?}), ..{constant} }};\n",
+        operation.summary,
+        form.parameter,
+        origin(&operation.source),
+        shown_code(&code, "/// "),
+        form.media_type,
     )
 }
 

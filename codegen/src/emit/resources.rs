@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use super::rust::{Signature, Signatures};
 use super::{Input, client_file, comment, origin, shown_code};
-use crate::model::{Api, File, Location, NonJsonBody, Operation, Parameter, Resource, Stream, Type};
+use crate::model::{Api, File, Location, NonJsonBody, Operation, Parameter, Resource, Stream, TextForm, Type};
 use crate::names;
 
 pub(super) use self::reference::describe;
@@ -53,22 +53,26 @@ pub(super) fn emit(input: &Input<'_>) -> Result<Vec<File>> {
     for child in &root.children {
         resource(&mut code, api, signatures, child);
     }
-    if !api.target.is_own_crate() {
-        code.push_str(&chunks(api));
-    }
+    code.push_str(&chunks(api));
     Ok(vec![client_file(api, format!("{}/resources.rs", api.target.rust_client), &code)])
 }
 
-/// What the items of streams are to the transport. Those of this crate are in `conveniences.rs` and beside it.
-fn chunks(api: &Api) -> String {
+/// The items of streams that no other code tells the transport about: those of this crate that add up to a document are in
+/// `conveniences.rs` and beside it.
+fn plain_items(api: &Api) -> BTreeSet<&String> {
     let streams = api.operations.iter().filter_map(|operation| operation.stream.as_ref());
-    let items: BTreeSet<&String> = streams
+    let plain = streams.filter(|stream| !api.target.is_own_crate() || stream.final_document.is_none());
+    plain
         .filter_map(|stream| match &stream.item {
             Type::Ref(item) => Some(item),
             _ => None,
         })
-        .collect();
-    items.into_iter().fold(String::new(), |mut code, item| {
+        .collect()
+}
+
+/// What these items are to the transport.
+fn chunks(api: &Api) -> String {
+    plain_items(api).into_iter().fold(String::new(), |mut code, item| {
         _ = write!(
             code,
             "\nimpl Chunk for types::{item} {{\n    type Whole = Self;\n}}\n\n\
@@ -89,16 +93,16 @@ fn imports(api: &Api) -> String {
     let bytes =
         api.operations.iter().any(|operation| matches!(operation.non_json, Some(NonJsonBody::Bytes(_))));
     let streams = api.operations.iter().any(|operation| operation.stream.is_some());
-    let foreign = streams && !api.target.is_own_crate();
+    let has_plain = !plain_items(api).is_empty();
     let used = [
         ("Bytes", bytes),
-        ("Chunk", foreign),
+        ("Chunk", has_plain),
         ("Client", true),
         ("Error", true),
         ("EventStream", streams),
         ("Response", true),
         ("TypedCall", true),
-        ("Varying", foreign),
+        ("Varying", has_plain),
     ];
     let used = used.into_iter().filter(|(_, is_used)| *is_used);
     used.fold(String::new(), |mut code, (name, _)| {
@@ -165,6 +169,9 @@ fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resour
         if operation.response.is_some() || operation.non_json.is_some() {
             methods.push(method(api, signatures, operation));
         }
+        if let Some(form) = &operation.text_form {
+            methods.push(as_text(api, signatures, operation, form));
+        }
         if let Some(stream) = &operation.stream {
             let name = if operation.always_streams() {
                 names::rust(&operation.name)
@@ -215,7 +222,21 @@ fn method(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
     };
     let result = format!("Response<{answer}>");
     let documentation = documentation(operation, "") + &example(api, signatures, operation, None);
-    body(api, function, operation, documentation, &names::rust(&operation.name), &result, read)
+    let (name, row) = (names::rust(&operation.name), names::constant(&operation.id));
+    body(api, function, (operation, &row), documentation, &name, &result, read)
+}
+
+/// The method for the answer that is text because a member of the body asks for it.
+fn as_text(api: &Api, signatures: &Signatures, operation: &Operation, form: &TextForm) -> String {
+    let values: Vec<String> = form.values.iter().map(|value| format!("`{value}`")).collect();
+    let note = format!(
+        " The answer is text: `{}` of the body is {}. Errors: InvalidRequest if it is something else.",
+        form.parameter,
+        values.join(" or ")
+    );
+    let (name, row) = (format!("{}_text", operation.name), names::constant(&operation.id) + "_AS_TEXT");
+    let function = &signatures[&operation.id];
+    body(api, function, (operation, &row), documentation(operation, &note), &name, "Response<String>", "text")
 }
 
 /// The method for the streamed form. The transport turns the body's switch, if there is one.
@@ -227,7 +248,7 @@ fn streaming(
     name: &str,
 ) -> String {
     let generated =
-        if operation.response.is_some() { format!("{}_stream", operation.id) } else { operation.id.clone() };
+        if operation.always_streams() { operation.id.clone() } else { format!("{}_stream", operation.id) };
     let function = &signatures[&generated];
     let item = match &stream.item {
         Type::Ref(item) => format!("types::{item}"),
@@ -235,14 +256,15 @@ fn streaming(
     };
     let documentation = documentation(operation, " The answer is streamed.")
         + &example(api, signatures, operation, Some(name));
-    body(api, function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
+    let row = names::constant(&operation.id);
+    body(api, function, (operation, &row), documentation, name, &format!("EventStream<{item}>"), "stream")
 }
 
-/// A method: what the request is made of, and what the answer is read as.
+/// A method: what the request is made of, and what the answer is read as. row: the constant of the operation.
 fn body(
     api: &Api,
     function: &Signature,
-    operation: &Operation,
+    (operation, row): (&Operation, &str),
     documentation: String,
     name: &str,
     result: &str,
@@ -257,7 +279,7 @@ fn body(
         "    pub async fn {name}(&self{}) -> Result<{result}, Error> {{\n\
          \x20       TypedCall::new(self.client, &operations::{}){}.{read}().await\n    }}\n",
         function.parameters(),
-        names::constant(&operation.id),
+        row,
         given(api, operation),
     );
     code

@@ -1,5 +1,5 @@
-//! The allowed responses of an operation: one kind of success, which is JSON (optionally with events), text, bytes (of one or
-//! several media types) or nothing.
+//! The allowed responses of an operation: one kind of success, which is JSON, text, bytes (of one or several media types) or nothing.
+//! Events may stand beside each, and text beside JSON where a member of the body asks for it.
 
 use serde_json::Value;
 
@@ -43,13 +43,28 @@ pub(super) fn lint_success(document: &Document, operation: &Value, at: &str, pro
     if ["204", "205"].contains(&status.as_str()) && !content.is_empty() {
         report(&at, format!("{status} has no content; remove it, or answer with 200"));
     }
-    let structured = |kind: &str| ["application/json", "text/event-stream"].contains(&kind);
-    let all_bytes = content.iter().all(|(kind, _)| is_bytes(kind));
-    if content.len() > 1
-        && !all_bytes
-        && let Some((other, _)) = content.iter().find(|(kind, _)| !structured(kind))
+    let is_asked_for = |media: &Value| media.get("x-when").is_some();
+    let plain = content.iter().filter(|(kind, media)| *kind != "text/event-stream" && !is_asked_for(media));
+    let plain: Vec<&str> = plain.map(|(kind, _)| kind.as_str()).collect();
+    if plain.len() > 1
+        && !plain.iter().all(|kind| is_bytes(kind))
+        && let Some(other) = plain.iter().find(|kind| **kind != "application/json")
     {
-        report(&at, format!("{other} stands beside another answer; keep one, or make two operations of it"));
+        report(
+            &at,
+            format!(
+                "{other} stands beside another answer; keep one, make two operations of it, or, if a member of the body asks \
+                 for a text, name it in x-when"
+            ),
+        );
+    }
+    if let Some((kind, _)) = content.iter().find(|(kind, media)| {
+        is_asked_for(media) && (!kind.starts_with("text/") || *kind == "text/event-stream" || plain != ["application/json"])
+    }) {
+        report(&child(&child(&at, kind), "x-when"), "only a text beside application/json has x-when; remove it".to_owned());
+    }
+    if content.iter().filter(|(_, media)| is_asked_for(media)).count() > 1 {
+        report(&at, "x-when stands at two texts; one media type has all values".to_owned());
     }
     let always = operation.pointer("/x-stream/always") == Some(&Value::Bool(true));
     for (kind, media) in content {

@@ -3,13 +3,14 @@
 use serde_json::Value;
 
 use super::Lint;
-use crate::document::{child, responses, schema_name, text};
+use crate::document::{child, items_of, members_of, responses, schema_name, text};
 use crate::model::{Conversation, ModelKind, Protocol, SpecEnum as _};
 use crate::names;
 use crate::schema::variants;
 
 const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
-const STREAM: &[&str] = &["parameter", "always", "terminator", "last_events", "final"];
+const WHEN: &[&str] = &["parameter", "values"];
+const STREAM: &[&str] = &["parameter", "value", "always", "terminator", "last_events", "final"];
 const FINAL: &[&str] = &["python", "node"];
 const HELPER: &[&str] = &["own", "extends"];
 
@@ -115,10 +116,37 @@ impl Lint<'_> {
                         &at,
                         format!("the request body has no property `{name}`; add it or correct x-stream"),
                     );
+                } else if let Some(value) = stream.get("value") {
+                    self.words(operation, name, std::slice::from_ref(value), &child(&at, "value"));
                 }
             }
             (None, Some(Value::Bool(true))) => {}
-            _ => self.report(&at, "must be {parameter: NAME} or {always: true}"),
+            _ => self.report(&at, "must be {parameter: NAME}, {parameter: NAME, value: WORD} or {always: true}"),
+        }
+    }
+
+    /// `x-when` of a text beside JSON.
+    pub(super) fn text_form(&mut self, operation: &Value, at: &str) {
+        for (status, response) in responses(operation) {
+            for (kind, media) in members_of(response, "content") {
+                let Some(when) = media.get("x-when") else { continue };
+                let at = ["responses", status, "content", kind, "x-when"].iter().fold(at.to_owned(), |at, key| child(&at, key));
+                self.keys(when, &at, "x-when", WHEN);
+                let name = text(when, "parameter");
+                let values: Vec<Value> = items_of(when, "values").cloned().collect();
+                self.words(operation, name, &values, &child(&at, "values"));
+            }
+        }
+    }
+
+    /// Words of a member of the body that decide what the answer is.
+    pub(super) fn words(&mut self, operation: &Value, name: &str, words: &[Value], at: &str) {
+        let member = self.document.request_body(operation).and_then(|body| body.get("properties")?.get(name));
+        let member = member.and_then(|member| self.document.follow(member).ok());
+        let known = member.and_then(|member| member.get("enum")?.as_array());
+        let is_known = |word: &Value| word.is_string() && known.is_some_and(|known| known.contains(word));
+        if words.is_empty() || !words.iter().all(is_known) {
+            self.report(at, format!("these are no values of `{name}`, whose enum lists them; correct one or the other"));
         }
     }
 

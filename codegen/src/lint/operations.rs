@@ -95,6 +95,7 @@ impl Lint<'_> {
             self.response(response, &child(&child(at, "responses"), status));
         }
         self.stream(node, at);
+        self.text_form(node, at);
         self.helpers(node, at);
     }
 

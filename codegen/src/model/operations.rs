@@ -23,6 +23,8 @@ pub(crate) struct Operation {
     pub response: Option<Type>,
     /// The body of the response, if it is something other than JSON.
     pub non_json: Option<NonJsonBody>,
+    /// The text that the response may be instead of JSON.
+    pub text_form: Option<TextForm>,
     pub stream: Option<Stream>,
     pub protocol: Protocol,
     pub error_style: ErrorStyle,
@@ -102,12 +104,17 @@ impl Operation {
         self.parameters.iter().filter_map(|p| p.fixed.as_deref().map(|value| (p.name.as_str(), value)))
     }
 
-    /// The body member that switches streaming on, if there is one.
-    pub(crate) fn stream_parameter(&self) -> Option<&str> {
+    /// What switches streaming on, if a member of the body does.
+    pub(crate) fn stream_switch(&self) -> Option<&StreamSwitch> {
         match self.stream.as_ref().map(|stream| &stream.mode) {
-            Some(StreamMode::Parameter(name)) => Some(name),
+            Some(StreamMode::Switched(switch)) => Some(switch),
             _ => None,
         }
+    }
+
+    /// The body member that switches streaming on, if there is one.
+    pub(crate) fn stream_parameter(&self) -> Option<&str> {
+        self.stream_switch().map(|switch| switch.parameter.as_str())
     }
 
     /// Whether the response is always a stream.
@@ -125,6 +132,16 @@ pub(crate) enum NonJsonBody {
     Text(String),
     /// Bytes of this media type, or of several with commas between them, as a header of a request lists them.
     Bytes(String),
+}
+
+/// Text that a response is instead of JSON, if a member of the request body asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TextForm {
+    /// The member: `response_format`.
+    pub parameter: String,
+    /// Its values that ask for text.
+    pub values: Vec<String>,
+    pub media_type: String,
 }
 
 spec_enum! {
@@ -209,8 +226,23 @@ pub(crate) struct FinalDocument {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StreamMode {
     Always,
-    /// This boolean member of the request body switches it on.
-    Parameter(String),
+    /// A member of the request body switches it on.
+    Switched(StreamSwitch),
+}
+
+/// A member of a request body that switches streaming on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamSwitch {
+    pub parameter: String,
+    /// The word that does; without one, the member is a boolean.
+    pub word: Option<String>,
+}
+
+impl StreamSwitch {
+    /// The value that switches streaming on.
+    pub(crate) fn on(&self) -> Value {
+        self.word.as_deref().map_or(Value::Bool(true), Value::from)
+    }
 }
 
 spec_enum! {

@@ -1,6 +1,8 @@
 //! Describes an operation: its method, path, parameters and how it streams. The table of all operations is generated
 //! (`generated/operations.rs`); this file defines a row.
 
+use serde_json::Value;
+
 /// One operation of the specification. Rows live in [`crate::api::operations`]; only generated code makes them, and any
 /// release may add a field.
 ///
@@ -38,6 +40,8 @@ pub struct Operation {
     pub form: &'static [FormMember],
     /// The kind of a complete response's body; for an operation that only streams, the kind of an event.
     pub response: ResponseBody,
+    /// The text that the response is instead, if a member of the body asks for it.
+    pub text_form: Option<TextForm>,
     /// Whether and how the response can be a stream.
     pub stream: StreamMode,
     /// Data of the event that ends the stream (`[DONE]`); `None` if a terminal event or the end of the connection ends
@@ -206,6 +210,37 @@ pub enum StreamMode {
     Always,
     /// This boolean member of the body turns streaming on.
     Parameter(&'static str),
+    /// This member of the body turns streaming on with this word.
+    Word(&'static str, &'static str),
+}
+
+impl StreamMode {
+    /// The member of the body that turns streaming on, and the value with which it does.
+    pub(crate) fn switch(self) -> Option<(&'static str, Value)> {
+        match self {
+            Self::Never | Self::Always => None,
+            Self::Parameter(name) => Some((name, Value::Bool(true))),
+            Self::Word(name, word) => Some((name, Value::from(word))),
+        }
+    }
+}
+
+/// Text that a response is instead of JSON, if a member of the body asks for it.
+///
+/// ```
+/// use gatewright::operations::CREATE_TRANSCRIPTION;
+///
+/// let form = CREATE_TRANSCRIPTION.text_form.unwrap();
+/// assert_eq!((form.parameter, form.values), ("response_format", &["text", "srt", "vtt"][..]));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextForm {
+    /// The member of the body.
+    pub parameter: &'static str,
+    /// Its values that ask for text.
+    pub values: &'static [&'static str],
+    /// The media type of the text.
+    pub media_type: &'static str,
 }
 
 /// Family of request and response forms (`x-protocol` in the specification).

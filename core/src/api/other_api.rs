@@ -6,9 +6,19 @@ use std::sync::{PoisonError, RwLock};
 
 use serde::Deserialize;
 
-use crate::api::operation::{ErrorStyle, FormMember, Method, Operation, Protocol, ResponseBody, StreamMode};
+use crate::api::operation::{
+    ErrorStyle, FormMember, Method, Operation, Protocol, ResponseBody, StreamMode, TextForm,
+};
 
-static OPERATIONS: RwLock<BTreeMap<&'static str, &'static Operation>> = RwLock::new(BTreeMap::new());
+static OPERATIONS: RwLock<BTreeMap<&'static str, Rows>> = RwLock::new(BTreeMap::new());
+
+/// The rows of an operation.
+#[derive(Clone, Copy)]
+struct Rows {
+    operation: &'static Operation,
+    /// The same with a response that is text, if a member of the body may ask for it.
+    as_text: Option<&'static Operation>,
+}
 
 /// A row, as the generator writes it to JSON.
 #[derive(Deserialize)]
@@ -26,8 +36,10 @@ struct Row {
     has_body: bool,
     form: Vec<FormRow>,
     response: BodyKind,
+    text_form: Option<TextRow>,
     stream: StreamKind,
     terminator: Option<String>,
+    last_events: Vec<String>,
     resource: String,
     name: String,
 }
@@ -47,6 +59,15 @@ enum StreamKind {
     Never,
     Always,
     Parameter(String),
+    Word(String, String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextRow {
+    parameter: String,
+    values: Vec<String>,
+    media_type: String,
 }
 
 #[derive(Deserialize)]
@@ -65,13 +86,25 @@ pub fn register(json: &str) -> Result<(), String> {
     let mut operations = OPERATIONS.write().unwrap_or_else(PoisonError::into_inner);
     for row in rows {
         let operation = leaked_operation(row);
-        operations.insert(operation.id, operation);
+        let as_text = operation.text_form.map(|form| -> &'static Operation {
+            Box::leak(Box::new(Operation { response: ResponseBody::Text(form.media_type), ..*operation }))
+        });
+        operations.insert(operation.id, Rows { operation, as_text });
     }
     Ok(())
 }
 
 /// An operation that was added.
 pub(crate) fn by_id(id: &str) -> Option<&'static Operation> {
+    rows(id).map(|rows| rows.operation)
+}
+
+/// The row of an operation that was added, with a response that is text.
+pub(crate) fn as_text(id: &str) -> Option<&'static Operation> {
+    rows(id)?.as_text
+}
+
+fn rows(id: &str) -> Option<Rows> {
     OPERATIONS.read().unwrap_or_else(PoisonError::into_inner).get(id).copied()
 }
 
@@ -100,15 +133,21 @@ fn leaked_operation(row: Row) -> &'static Operation {
             BodyKind::Text(media_type) => ResponseBody::Text(text(media_type)),
             BodyKind::Bytes(media_type) => ResponseBody::Bytes(text(media_type)),
         },
+        text_form: row.text_form.map(|TextRow { parameter, values, media_type }| TextForm {
+            parameter: text(parameter),
+            values: texts(values),
+            media_type: text(media_type),
+        }),
         stream: match row.stream {
             StreamKind::Never => StreamMode::Never,
             StreamKind::Always => StreamMode::Always,
             StreamKind::Parameter(name) => StreamMode::Parameter(text(name)),
+            StreamKind::Word(name, word) => StreamMode::Word(text(name), text(word)),
         },
         terminator: row.terminator.map(text),
         protocol: Protocol::Models,
         error_style: ErrorStyle::Standard,
-        last_events: &[],
+        last_events: texts(row.last_events),
         models: None,
         conversation: None,
         webhook_url: None,

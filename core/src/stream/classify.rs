@@ -85,7 +85,7 @@ pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     match operation.protocol {
         Protocol::Chat | Protocol::Responses | Protocol::Messages | Protocol::Native => false,
         Protocol::Plain | Protocol::Batch | Protocol::Media | Protocol::Models => {
-            operation.terminator.is_none()
+            operation.terminator.is_none() && operation.last_events.is_empty()
         }
     }
 }

@@ -39,7 +39,7 @@ use self::pool::{Lease, Pool};
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::attempt::status_error;
 pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, cause_and_way_out, read_some, root_cause};
-pub(crate) use self::request::check_default_headers;
+pub(crate) use self::request::{asks_for_text, check_default_headers};
 
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-gatewright-retry-count");
 

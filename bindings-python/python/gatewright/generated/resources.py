@@ -2,6 +2,7 @@
 """The resources: a method for each operation of the specification. Types are in the stub."""
 
 from gatewright._engine import NOT_GIVEN
+from gatewright._streams import AsyncStream, Stream
 from gatewright.generated.streams import (
     AsyncChatCompletionStream,
     AsyncGenerateContentResponseStream,
@@ -708,7 +709,8 @@ class AudioSpeech:
         """Create speech.
 
         Reads a text aloud. The response is the sound in the requested format; its bytes arrive as
-        the provider makes them. An addition of this gateway.
+        the provider makes them. With stream_format sse the response arrives as events with pieces
+        of the sound. An addition of this gateway.
 
         Args:
             model: A speech model id; see the catalog. At least 1 character.
@@ -718,8 +720,8 @@ class AudioSpeech:
             response_format: Format of the sound. Default: that of the provider, usually mp3; the simulator
                 makes wav, and no formats but wav and pcm.
             speed: How fast; 1 is the usual speed of the voice. 0.25 to 4.
-            stream_format: The response is always bytes, which arrive as they are made; the events of `sse`
-                are not supported.
+            stream_format: sse switches the response to server-sent events; without it, or with audio, it is
+                bytes. Both arrive as they are made.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.audio.speech.create(
@@ -741,6 +743,8 @@ class AudioSpeech:
             "speed": speed,
             "stream_format": stream_format,
         }
+        if stream_format == "sse":
+            return self._client._open("create_speech", parameters, body, options, Stream)
         return self._client._call("create_speech", parameters, body, options)
 
 
@@ -760,14 +764,16 @@ class AudioTranscriptions:
         language=NOT_GIVEN,
         prompt=NOT_GIVEN,
         response_format=NOT_GIVEN,
+        stream=NOT_GIVEN,
         temperature=NOT_GIVEN,
         timestamp_granularities=NOT_GIVEN,
         **options,
     ):
         """Transcribe audio.
 
-        Writes down what is said in a sound. The request is a form with the file. An addition of
-        this gateway.
+        Writes down what is said in a sound. The request is a form with the file. With
+        response_format text, srt or vtt the response is that text. With stream true it arrives as
+        events with pieces of the text. An addition of this gateway.
 
         Args:
             file: The sound, in a format that the provider knows by the name of the file, such as wav or
@@ -775,8 +781,10 @@ class AudioTranscriptions:
             model: A transcription model id; see the catalog. At least 1 character.
             language: Language of the sound, in ISO 639-1; without it, the model recognizes it.
             prompt: Text before the sound, for the style and the spelling of names.
-            response_format: How much the transcript has; not every model supports each. The formats that
-                are no JSON (text, srt, vtt) are not supported.
+            response_format: How much the transcript has; not every model supports each. With text, srt or
+                vtt the response is text instead of JSON: the words alone, or subtitles.
+            stream: true switches the response to server-sent events, which then have the text alone; not
+                every model supports it.
             temperature: How random the words are. 0 to 1.
             timestamp_granularities: What has times in verbose_json; not every model supports it.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -795,9 +803,12 @@ class AudioTranscriptions:
             "language": language,
             "prompt": prompt,
             "response_format": response_format,
+            "stream": stream,
             "temperature": temperature,
             "timestamp_granularities": timestamp_granularities,
         }
+        if stream is True:
+            return self._client._open("create_transcription", parameters, body, options, Stream)
         return self._client._call("create_transcription", parameters, body, options)
 
 
@@ -822,15 +833,16 @@ class AudioTranslations:
         """Translate audio.
 
         Writes down in English what is said in a sound, whatever its language. The request is a form
-        with the file. An addition of this gateway.
+        with the file. With response_format text, srt or vtt the response is that text. An addition
+        of this gateway.
 
         Args:
             file: The sound, in a format that the provider knows by the name of the file, such as wav or
                 mp3.
             model: A transcription model id; see the catalog. At least 1 character.
             prompt: Text before the sound, in English, for the style and the spelling of names.
-            response_format: How much the transcript has; not every model supports each. The formats that
-                are no JSON (text, srt, vtt) are not supported.
+            response_format: How much the transcript has; not every model supports each. With text, srt or
+                vtt the response is text instead of JSON: the words alone, or subtitles.
             temperature: How random the words are. 0 to 1.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
@@ -2237,7 +2249,8 @@ class AsyncAudioSpeech:
         """Create speech.
 
         Reads a text aloud. The response is the sound in the requested format; its bytes arrive as
-        the provider makes them. An addition of this gateway.
+        the provider makes them. With stream_format sse the response arrives as events with pieces
+        of the sound. An addition of this gateway.
 
         Args:
             model: A speech model id; see the catalog. At least 1 character.
@@ -2247,8 +2260,8 @@ class AsyncAudioSpeech:
             response_format: Format of the sound. Default: that of the provider, usually mp3; the simulator
                 makes wav, and no formats but wav and pcm.
             speed: How fast; 1 is the usual speed of the voice. 0.25 to 4.
-            stream_format: The response is always bytes, which arrive as they are made; the events of `sse`
-                are not supported.
+            stream_format: sse switches the response to server-sent events; without it, or with audio, it is
+                bytes. Both arrive as they are made.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Ours: not in the source specification.
@@ -2263,6 +2276,8 @@ class AsyncAudioSpeech:
             "speed": speed,
             "stream_format": stream_format,
         }
+        if stream_format == "sse":
+            return await self._client._open("create_speech", parameters, body, options, AsyncStream)
         return await self._client._call("create_speech", parameters, body, options)
 
 
@@ -2282,14 +2297,16 @@ class AsyncAudioTranscriptions:
         language=NOT_GIVEN,
         prompt=NOT_GIVEN,
         response_format=NOT_GIVEN,
+        stream=NOT_GIVEN,
         temperature=NOT_GIVEN,
         timestamp_granularities=NOT_GIVEN,
         **options,
     ):
         """Transcribe audio.
 
-        Writes down what is said in a sound. The request is a form with the file. An addition of
-        this gateway.
+        Writes down what is said in a sound. The request is a form with the file. With
+        response_format text, srt or vtt the response is that text. With stream true it arrives as
+        events with pieces of the text. An addition of this gateway.
 
         Args:
             file: The sound, in a format that the provider knows by the name of the file, such as wav or
@@ -2297,8 +2314,10 @@ class AsyncAudioTranscriptions:
             model: A transcription model id; see the catalog. At least 1 character.
             language: Language of the sound, in ISO 639-1; without it, the model recognizes it.
             prompt: Text before the sound, for the style and the spelling of names.
-            response_format: How much the transcript has; not every model supports each. The formats that
-                are no JSON (text, srt, vtt) are not supported.
+            response_format: How much the transcript has; not every model supports each. With text, srt or
+                vtt the response is text instead of JSON: the words alone, or subtitles.
+            stream: true switches the response to server-sent events, which then have the text alone; not
+                every model supports it.
             temperature: How random the words are. 0 to 1.
             timestamp_granularities: What has times in verbose_json; not every model supports it.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -2312,9 +2331,12 @@ class AsyncAudioTranscriptions:
             "language": language,
             "prompt": prompt,
             "response_format": response_format,
+            "stream": stream,
             "temperature": temperature,
             "timestamp_granularities": timestamp_granularities,
         }
+        if stream is True:
+            return await self._client._open("create_transcription", parameters, body, options, AsyncStream)
         return await self._client._call("create_transcription", parameters, body, options)
 
 
@@ -2339,15 +2361,16 @@ class AsyncAudioTranslations:
         """Translate audio.
 
         Writes down in English what is said in a sound, whatever its language. The request is a form
-        with the file. An addition of this gateway.
+        with the file. With response_format text, srt or vtt the response is that text. An addition
+        of this gateway.
 
         Args:
             file: The sound, in a format that the provider knows by the name of the file, such as wav or
                 mp3.
             model: A transcription model id; see the catalog. At least 1 character.
             prompt: Text before the sound, in English, for the style and the spelling of names.
-            response_format: How much the transcript has; not every model supports each. The formats that
-                are no JSON (text, srt, vtt) are not supported.
+            response_format: How much the transcript has; not every model supports each. With text, srt or
+                vtt the response is text instead of JSON: the words alone, or subtitles.
             temperature: How random the words are. 0 to 1.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 

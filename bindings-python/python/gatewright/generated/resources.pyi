@@ -7,6 +7,7 @@ from gatewright._engine import NotGiven, Record
 from gatewright._file_argument import FileArgument
 from gatewright._options import CallOptions
 from gatewright.generated import types
+from gatewright._streams import AsyncStream, Stream
 from gatewright.generated.streams import (
     AsyncChatCompletionStream,
     AsyncGenerateContentResponseStream,
@@ -97,7 +98,7 @@ class ChatCompletions:
         messages: Sequence[types.ChatMessageParam | Record],
         temperature: float | None | NotGiven = ...,
         max_tokens: int | None | NotGiven = ...,
-        stream: bool | NotGiven | None = ...,
+        stream: bool | None | NotGiven = ...,
         top_p: float | None | NotGiven = ...,
         frequency_penalty: float | None | NotGiven = ...,
         presence_penalty: float | None | NotGiven = ...,
@@ -221,7 +222,7 @@ class Responses:
         input: str | Sequence[types.InputItemParam],
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
-        stream: bool | NotGiven | None = ...,
+        stream: bool | None | NotGiven = ...,
         tools: Sequence[types.ResponseToolParam] | None | NotGiven = ...,
         tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | None | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
@@ -322,7 +323,7 @@ class Messages:
         messages: Sequence[types.MessageTurnParam | Record],
         system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
         stop_sequences: Sequence[str] | None | NotGiven = ...,
-        stream: bool | NotGiven | None = ...,
+        stream: bool | None | NotGiven = ...,
         temperature: float | None | NotGiven = ...,
         top_p: float | None | NotGiven = ...,
         top_k: int | None | NotGiven = ...,
@@ -396,6 +397,7 @@ class AudioSpeech:
     """client.audio.speech."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @overload
     def create(
         self,
         *,
@@ -405,14 +407,41 @@ class AudioSpeech:
         instructions: str | None | NotGiven = ...,
         response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
         speed: float | None | NotGiven = ...,
-        stream_format: Literal["audio"] | None | NotGiven = ...,
+        stream_format: Literal["audio"] | NotGiven | None = ...,
         **options: Unpack[CallOptions],
     ) -> builtins.bytes: ...
+    @overload
+    def create(
+        self,
+        *,
+        model: str,
+        input: str,
+        voice: str,
+        instructions: str | None | NotGiven = ...,
+        response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
+        speed: float | None | NotGiven = ...,
+        stream_format: Literal["sse"],
+        **options: Unpack[CallOptions],
+    ) -> Stream[types.SpeechEvent]: ...
+    @overload
+    def create(
+        self,
+        *,
+        model: str,
+        input: str,
+        voice: str,
+        instructions: str | None | NotGiven = ...,
+        response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
+        speed: float | None | NotGiven = ...,
+        stream_format: Literal["audio", "sse"] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.bytes | Stream[types.SpeechEvent]: ...
 
 class AudioTranscriptions:
     """client.audio.transcriptions."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @overload
     def create(
         self,
         *,
@@ -420,26 +449,92 @@ class AudioTranscriptions:
         model: str,
         language: str | None | NotGiven = ...,
         prompt: str | None | NotGiven = ...,
-        response_format: Literal["json", "verbose_json", "diarized_json"] | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json"] | NotGiven | None = ...,
+        stream: Literal[False] | NotGiven | None = ...,
         temperature: float | None | NotGiven = ...,
         timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Transcript: ...
+    @overload
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["text", "srt", "vtt"],
+        stream: Literal[False] | NotGiven | None = ...,
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.str: ...
+    @overload
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json", "text", "srt", "vtt"] | None | NotGiven = ...,
+        stream: Literal[True],
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> Stream[types.TranscriptEvent]: ...
+    @overload
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json", "text", "srt", "vtt"] | None | NotGiven = ...,
+        stream: bool | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript | builtins.str | Stream[types.TranscriptEvent]: ...
 
 class AudioTranslations:
     """client.audio.translations."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @overload
     def create(
         self,
         *,
         file: FileArgument,
         model: str,
         prompt: str | None | NotGiven = ...,
-        response_format: Literal["json", "verbose_json"] | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json"] | NotGiven | None = ...,
         temperature: float | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Transcript: ...
+    @overload
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["text", "srt", "vtt"],
+        temperature: float | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.str: ...
+    @overload
+    def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "text", "srt", "vtt"] | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript | builtins.str: ...
 
 class Audio:
     """client.audio."""
@@ -761,7 +856,7 @@ class AsyncChatCompletions:
         messages: Sequence[types.ChatMessageParam | Record],
         temperature: float | None | NotGiven = ...,
         max_tokens: int | None | NotGiven = ...,
-        stream: bool | NotGiven | None = ...,
+        stream: bool | None | NotGiven = ...,
         top_p: float | None | NotGiven = ...,
         frequency_penalty: float | None | NotGiven = ...,
         presence_penalty: float | None | NotGiven = ...,
@@ -885,7 +980,7 @@ class AsyncResponses:
         input: str | Sequence[types.InputItemParam],
         instructions: str | None | NotGiven = ...,
         max_output_tokens: int | None | NotGiven = ...,
-        stream: bool | NotGiven | None = ...,
+        stream: bool | None | NotGiven = ...,
         tools: Sequence[types.ResponseToolParam] | None | NotGiven = ...,
         tool_choice: Literal["none", "auto", "required"] | str | types.ResponseToolChoiceParam | None | NotGiven = ...,
         parallel_tool_calls: bool | None | NotGiven = ...,
@@ -986,7 +1081,7 @@ class AsyncMessages:
         messages: Sequence[types.MessageTurnParam | Record],
         system: str | Sequence[types.MessageTextBlockParam | Record] | None | NotGiven = ...,
         stop_sequences: Sequence[str] | None | NotGiven = ...,
-        stream: bool | NotGiven | None = ...,
+        stream: bool | None | NotGiven = ...,
         temperature: float | None | NotGiven = ...,
         top_p: float | None | NotGiven = ...,
         top_k: int | None | NotGiven = ...,
@@ -1060,6 +1155,7 @@ class AsyncAudioSpeech:
     """client.audio.speech."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @overload
     async def create(
         self,
         *,
@@ -1069,14 +1165,41 @@ class AsyncAudioSpeech:
         instructions: str | None | NotGiven = ...,
         response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
         speed: float | None | NotGiven = ...,
-        stream_format: Literal["audio"] | None | NotGiven = ...,
+        stream_format: Literal["audio"] | NotGiven | None = ...,
         **options: Unpack[CallOptions],
     ) -> builtins.bytes: ...
+    @overload
+    async def create(
+        self,
+        *,
+        model: str,
+        input: str,
+        voice: str,
+        instructions: str | None | NotGiven = ...,
+        response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
+        speed: float | None | NotGiven = ...,
+        stream_format: Literal["sse"],
+        **options: Unpack[CallOptions],
+    ) -> AsyncStream[types.SpeechEvent]: ...
+    @overload
+    async def create(
+        self,
+        *,
+        model: str,
+        input: str,
+        voice: str,
+        instructions: str | None | NotGiven = ...,
+        response_format: Literal["mp3", "opus", "aac", "flac", "wav", "pcm"] | str | None | NotGiven = ...,
+        speed: float | None | NotGiven = ...,
+        stream_format: Literal["audio", "sse"] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.bytes | AsyncStream[types.SpeechEvent]: ...
 
 class AsyncAudioTranscriptions:
     """client.audio.transcriptions."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @overload
     async def create(
         self,
         *,
@@ -1084,26 +1207,92 @@ class AsyncAudioTranscriptions:
         model: str,
         language: str | None | NotGiven = ...,
         prompt: str | None | NotGiven = ...,
-        response_format: Literal["json", "verbose_json", "diarized_json"] | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json"] | NotGiven | None = ...,
+        stream: Literal[False] | NotGiven | None = ...,
         temperature: float | None | NotGiven = ...,
         timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Transcript: ...
+    @overload
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["text", "srt", "vtt"],
+        stream: Literal[False] | NotGiven | None = ...,
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.str: ...
+    @overload
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json", "text", "srt", "vtt"] | None | NotGiven = ...,
+        stream: Literal[True],
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> AsyncStream[types.TranscriptEvent]: ...
+    @overload
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        language: str | None | NotGiven = ...,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "diarized_json", "text", "srt", "vtt"] | None | NotGiven = ...,
+        stream: bool | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        timestamp_granularities: Sequence[Literal["word", "segment"] | str] | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript | builtins.str | AsyncStream[types.TranscriptEvent]: ...
 
 class AsyncAudioTranslations:
     """client.audio.translations."""
     _client: Any
     def __init__(self, client: Any) -> None: ...
+    @overload
     async def create(
         self,
         *,
         file: FileArgument,
         model: str,
         prompt: str | None | NotGiven = ...,
-        response_format: Literal["json", "verbose_json"] | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json"] | NotGiven | None = ...,
         temperature: float | None | NotGiven = ...,
         **options: Unpack[CallOptions],
     ) -> types.Transcript: ...
+    @overload
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["text", "srt", "vtt"],
+        temperature: float | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> builtins.str: ...
+    @overload
+    async def create(
+        self,
+        *,
+        file: FileArgument,
+        model: str,
+        prompt: str | None | NotGiven = ...,
+        response_format: Literal["json", "verbose_json", "text", "srt", "vtt"] | None | NotGiven = ...,
+        temperature: float | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.Transcript | builtins.str: ...
 
 class AsyncAudio:
     """client.audio."""

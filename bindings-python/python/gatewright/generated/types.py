@@ -140,6 +140,9 @@ _RECORDS = frozenset(
         "ResponseTextOptions",
         "ResponseUsage",
         "ResponseWebSearchTool",
+        "SpeechAudioDeltaEvent",
+        "SpeechAudioDoneEvent",
+        "SpeechUsage",
         "StandardError",
         "StandardErrorBody",
         "TextFormat",
@@ -147,6 +150,9 @@ _RECORDS = frozenset(
         "TopLogprob",
         "Transcript",
         "TranscriptSegment",
+        "TranscriptTextDeltaEvent",
+        "TranscriptTextDoneEvent",
+        "TranscriptTextSegmentEvent",
         "TranscriptUsage",
         "TranscriptWord",
         "VideoError",
@@ -299,6 +305,8 @@ _ALIASES = frozenset(
         "ResponseTool",
         "ResponseToolChoiceParam",
         "ResponseToolParam",
+        "SpeechEvent",
+        "TranscriptEvent",
     }
 )
 

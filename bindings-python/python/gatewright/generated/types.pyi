@@ -274,7 +274,11 @@ __all__ = [
     "ResponseUsage",
     "ResponseWebSearchTool",
     "ResponseWebSearchToolParam",
+    "SpeechAudioDeltaEvent",
+    "SpeechAudioDoneEvent",
+    "SpeechEvent",
     "SpeechRequest",
+    "SpeechUsage",
     "StandardError",
     "StandardErrorBody",
     "TextFormat",
@@ -284,7 +288,11 @@ __all__ = [
     "TopLogprob",
     "TopLogprobParam",
     "Transcript",
+    "TranscriptEvent",
     "TranscriptSegment",
+    "TranscriptTextDeltaEvent",
+    "TranscriptTextDoneEvent",
+    "TranscriptTextSegmentEvent",
     "TranscriptUsage",
     "TranscriptWord",
     "TranscriptionRequest",
@@ -3362,10 +3370,45 @@ class SpeechRequest(TypedDict, total=False):
     """
     speed: float | None
     """How fast; 1 is the usual speed of the voice. 0.25 to 4."""
-    stream_format: Literal["audio"] | None
-    """The response is always bytes, which arrive as they are made; the events of `sse` are not
-    supported.
+    stream_format: Literal["audio", "sse"] | None
+    """sse switches the response to server-sent events; without it, or with audio, it is bytes. Both
+    arrive as they are made.
     """
+
+SpeechEvent: TypeAlias = SpeechAudioDeltaEvent | SpeechAudioDoneEvent
+"""One event of a sound; unknown types pass through. Ours: not in the source specification."""
+
+class SpeechAudioDeltaEvent(Record):
+    """The next bytes of the sound. Ours: not in the source specification."""
+    @property
+    def type(self) -> Literal["speech.audio.delta"]:
+        """Name of the event."""
+    @property
+    def audio(self) -> str:
+        """The bytes in Base64, of each event for itself."""
+
+class SpeechAudioDoneEvent(Record):
+    """The sound is complete. The last event of the stream. Ours: not in the source specification."""
+    @property
+    def type(self) -> Literal["speech.audio.done"]:
+        """Name of the event."""
+    @property
+    def usage(self) -> SpeechUsage | None:
+        """The tokens that a sound consumed. Not every provider states them."""
+
+class SpeechUsage(Record):
+    """The tokens that a sound consumed. Not every provider states them. Ours: not in the source
+    specification.
+    """
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens of the text. At least 0."""
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens of the sound. At least 0."""
+    @property
+    def total_tokens(self) -> int | None:
+        """All tokens. At least 0."""
 
 class TranscriptionRequest(TypedDict, total=False):
     """Transcription request, as a form. Ours: not in the source specification."""
@@ -3377,9 +3420,13 @@ class TranscriptionRequest(TypedDict, total=False):
     """Language of the sound, in ISO 639-1; without it, the model recognizes it."""
     prompt: str | None
     """Text before the sound, for the style and the spelling of names."""
-    response_format: Literal["json", "verbose_json", "diarized_json"] | None
-    """How much the transcript has; not every model supports each. The formats that are no JSON (text,
-    srt, vtt) are not supported.
+    response_format: Literal["json", "verbose_json", "diarized_json", "text", "srt", "vtt"] | None
+    """How much the transcript has; not every model supports each. With text, srt or vtt the response
+    is text instead of JSON: the words alone, or subtitles.
+    """
+    stream: bool | None
+    """true switches the response to server-sent events, which then have the text alone; not every
+    model supports it.
     """
     temperature: float | None
     """How random the words are. 0 to 1."""
@@ -3394,9 +3441,9 @@ class TranslationRequest(TypedDict, total=False):
     """A transcription model id; see the catalog. At least 1 character."""
     prompt: str | None
     """Text before the sound, in English, for the style and the spelling of names."""
-    response_format: Literal["json", "verbose_json"] | None
-    """How much the transcript has; not every model supports each. The formats that are no JSON (text,
-    srt, vtt) are not supported.
+    response_format: Literal["json", "verbose_json", "text", "srt", "vtt"] | None
+    """How much the transcript has; not every model supports each. With text, srt or vtt the response
+    is text instead of JSON: the words alone, or subtitles.
     """
     temperature: float | None
     """How random the words are. 0 to 1."""
@@ -3420,6 +3467,54 @@ class Transcript(Record):
     @property
     def words(self) -> list[TranscriptWord] | None:
         """The words with their times; in verbose_json, if timestamp_granularities has word."""
+    @property
+    def usage(self) -> TranscriptUsage | None:
+        """What the request consumed: tokens, or seconds of the sound. Not every provider states it."""
+
+TranscriptEvent: TypeAlias = TranscriptTextDeltaEvent | TranscriptTextSegmentEvent | TranscriptTextDoneEvent
+"""One event of a transcript; unknown types pass through. Ours: not in the source specification."""
+
+class TranscriptTextDeltaEvent(Record):
+    """New text. Ours: not in the source specification."""
+    @property
+    def type(self) -> Literal["transcript.text.delta"]:
+        """Name of the event."""
+    @property
+    def delta(self) -> str:
+        """The new text."""
+    @property
+    def segment_id(self) -> str | None:
+        """Id of the segment that it belongs to; if the model tells speakers apart."""
+
+class TranscriptTextSegmentEvent(Record):
+    """A segment is complete; if the model tells speakers apart. Ours: not in the source specification."""
+    @property
+    def type(self) -> Literal["transcript.text.segment"]:
+        """Name of the event."""
+    @property
+    def id(self) -> str:
+        """Id of the segment."""
+    @property
+    def start(self) -> float:
+        """Where it begins, in seconds."""
+    @property
+    def end(self) -> float:
+        """Where it ends, in seconds."""
+    @property
+    def text(self) -> str:
+        """Its text."""
+    @property
+    def speaker(self) -> str | None:
+        """Who says it."""
+
+class TranscriptTextDoneEvent(Record):
+    """The transcript is complete. The last event of the stream. Ours: not in the source specification."""
+    @property
+    def type(self) -> Literal["transcript.text.done"]:
+        """Name of the event."""
+    @property
+    def text(self) -> str:
+        """The whole text."""
     @property
     def usage(self) -> TranscriptUsage | None:
         """What the request consumed: tokens, or seconds of the sound. Not every provider states it."""

@@ -46,9 +46,9 @@ fn written(api: &Api, operation: &Operation, name: &str) -> String {
         Some(NonJsonBody::Bytes(_)) => Some("bytes".to_owned()),
         None => operation.response.as_ref().map(|ty| received.expression(ty)),
     };
-    let answers: Vec<String> = document.into_iter().chain(stream).collect();
-    let switch = operation.stream_parameter().map(|switch| (switch, "bool | None = ..."));
-    let stub = signature(api, operation, ClientVariant::Sync, switch, &answers.join(" | "));
+    let text = operation.text_form.as_ref().map(|_| "str".to_owned());
+    let answers: Vec<String> = document.into_iter().chain(text).chain(stream).collect();
+    let stub = signature(api, operation, ClientVariant::Sync, &[], &answers.join(" | "));
     let stub = stub.trim_end().trim_end_matches(": ...");
     let lines = stub.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     let lines = lines.filter(|line| line.trim() != "self,").collect::<Vec<_>>().join("\n");

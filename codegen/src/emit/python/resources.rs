@@ -12,7 +12,9 @@ use super::{
 };
 use crate::emit::operation_docs::{EXAMPLE_FILE_BYTES, example_content};
 use crate::emit::{origin, own_origin};
-use crate::model::{Api, Location, NonJsonBody, Operation, Parameter, Resource, Type};
+use crate::model::{
+    AnswerKind, Api, Location, MemberCondition, NonJsonBody, Operation, Parameter, Resource, Type,
+};
 use crate::names::pascal;
 
 /// One argument of a method.
@@ -209,11 +211,12 @@ fn method(api: &Api, operation: &Operation, face: ClientVariant) -> String {
     if let Some(stream) = &operation.stream {
         let class = streams::class_name(face, operation, stream);
         let open = format!("{begin}._open{call}, {class})");
-        let Some(switch) = operation.stream_parameter() else {
+        let Some(switch) = operation.stream_switch() else {
             let _ = writeln!(out, "        {open}");
             return out;
         };
-        let _ = writeln!(out, "        if {} is True:\n            {open}", argument(api, switch));
+        let test = switch.word.as_ref().map_or_else(|| "is True".to_owned(), |word| format!("== {word:?}"));
+        let _ = writeln!(out, "        if {} {test}:\n            {open}", argument(api, &switch.parameter));
     }
     let _ = writeln!(out, "        {begin}._call{call})");
     out
@@ -337,7 +340,7 @@ pub(super) fn stub(api: &Api) -> String {
     out
 }
 
-/// The method's signature; overloads if a member switches between a document and a stream.
+/// The method's signature; overloads if members of the body decide what the answer is.
 fn signatures(api: &Api, operation: &Operation, face: ClientVariant) -> String {
     // A method may hide a builtin: `list` does.
     let received =
@@ -350,31 +353,39 @@ fn signatures(api: &Api, operation: &Operation, face: ClientVariant) -> String {
         Some(NonJsonBody::Bytes(_)) => Some("builtins.bytes".to_owned()),
         None => operation.response.as_ref().map(|ty| received.expression(ty)),
     };
-    match (operation.stream_parameter(), stream, document) {
-        (Some(switch), Some(stream), Some(document)) => {
-            let either = format!("{document} | {stream}");
-            let mut out = String::new();
-            for (ty, result) in [
-                ("Literal[False] | NotGiven | None = ...", &document),
-                ("Literal[True]", &stream),
-                ("bool | NotGiven | None = ...", &either),
-            ] {
-                out.push_str("    @overload\n");
-                out.push_str(&signature(api, operation, face, Some((switch, ty)), result));
-            }
-            out
-        }
-        (_, Some(stream), None) => signature(api, operation, face, None, &stream),
-        (_, _, Some(document)) => signature(api, operation, face, None, &document),
-        (_, _, None) => signature(api, operation, face, None, "None"),
+    let variants = api.call_variants(operation);
+    if variants.is_empty() {
+        return signature(api, operation, face, &[], &stream.or(document).unwrap_or_else(|| "None".to_owned()));
     }
+    let text = operation.text_form.as_ref().map(|_| "builtins.str".to_owned());
+    let all: Vec<String> = [document.clone(), text, stream.clone()].into_iter().flatten().collect();
+    let any = all.join(" | ");
+    let mut out = String::new();
+    for variant in variants {
+        let result = match variant.answer {
+            AnswerKind::Document => document.as_deref().unwrap_or("None"),
+            AnswerKind::Text => "builtins.str",
+            AnswerKind::Stream => stream.as_deref().unwrap_or_default(),
+            AnswerKind::Unknown => &any,
+        };
+        out.push_str("    @overload\n");
+        out.push_str(&signature(api, operation, face, &variant.members, result));
+    }
+    out
 }
 
+/// `Literal["text", "srt"]`.
+fn literal(values: &[Value]) -> String {
+    let values: Vec<String> = values.iter().map(value_expression).collect();
+    format!("Literal[{}]", values.join(", "))
+}
+
+/// The signature of a method. members: what those are that decide what the answer is.
 pub(super) fn signature(
     api: &Api,
     operation: &Operation,
     face: ClientVariant,
-    switch: Option<(&str, &str)>,
+    members: &[(String, MemberCondition)],
     result: &str,
 ) -> String {
     let sent = PythonTypes { api, direction: Direction::Request, builtins: "", schemas: "types." };
@@ -391,13 +402,16 @@ pub(super) fn signature(
         out.push_str("        *,\n");
     }
     for keyword in arguments.iter().filter(|argument| argument.place != ArgumentLocation::Path) {
-        let _ = if let Some((_, ty)) = switch.filter(|(name, _)| *name == keyword.wire) {
-            writeln!(out, "        {}: {ty},", keyword.name)
-        } else {
-            let ty = sent.sent(keyword.ty, keyword.accepts_type);
-            let end = if keyword.required { "" } else { " | NotGiven = ..." };
-            writeln!(out, "        {}: {ty}{end},", keyword.name)
+        let condition = members.iter().find(|(name, _)| name == keyword.wire);
+        let ty = match condition {
+            Some((_, MemberCondition::OneOf(values))) => literal(values),
+            Some((_, MemberCondition::AtMost(values))) => format!("{} | NotGiven | None = ...", literal(values)),
+            None => {
+                let end = if keyword.required { "" } else { " | NotGiven = ..." };
+                sent.sent(keyword.ty, keyword.accepts_type) + end
+            }
         };
+        let _ = writeln!(out, "        {}: {ty},", keyword.name);
     }
     let _ = write!(out, "        **options: Unpack[CallOptions],\n    ) -> {result}: ...\n");
     out

@@ -115,7 +115,7 @@ pub(super) fn example(
     }
     let whole = names::rust(&operation.name);
     let (body, call) = match streaming {
-        Some(method) if operation.response.is_some() => {
+        Some(method) if !operation.always_streams() => {
             call(api, signatures, operation, &format!("{}_stream", operation.id), method, false)
         }
         _ => call(api, signatures, operation, &operation.id, &whole, false),

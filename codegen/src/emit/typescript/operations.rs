@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::quoted;
-use crate::model::{Api, Kind, Location, NonJsonBody, Operation, Parameter, StreamMode, Type};
+use crate::model::{Api, Kind, Location, NonJsonBody, Operation, Parameter, StreamMode, StreamSwitch, Type};
 use crate::names::snake;
 
 pub(super) fn emit(api: &Api) -> String {
@@ -24,7 +24,10 @@ fn entry(api: &Api, operation: &Operation) -> String {
     let stream = match operation.stream.as_ref().map(|stream| &stream.mode) {
         None => "false".to_owned(),
         Some(StreamMode::Always) => "true".to_owned(),
-        Some(StreamMode::Parameter(name)) => quoted(name),
+        Some(StreamMode::Switched(StreamSwitch { parameter, word: None })) => quoted(parameter),
+        Some(StreamMode::Switched(StreamSwitch { parameter, word: Some(word) })) => {
+            format!("{{ parameter: {}, word: {} }}", quoted(parameter), quoted(word))
+        }
     };
     let of =
         |location| names(operation.free_parameters().filter(move |parameter| parameter.location == location));
@@ -44,6 +47,15 @@ fn entry(api: &Api, operation: &Operation) -> String {
     });
     if let Some(answer) = answer {
         let _ = writeln!(out, "    answer: {},", quoted(answer));
+    }
+    if let Some(form) = &operation.text_form {
+        let values: Vec<String> = form.values.iter().map(|value| quoted(value)).collect();
+        let _ = writeln!(
+            out,
+            "    textForm: {{ parameter: {}, values: [{}] }},",
+            quoted(&form.parameter),
+            values.join(", ")
+        );
     }
     let files = api.request_fields(operation).iter().filter(|field| field.ty.is_file());
     let files: Vec<String> = files.map(|field| quoted(&field.name)).collect();

@@ -43,7 +43,7 @@ pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationDocs {
         )
     }));
     // Each example is a block of its own: they are one program.
-    let example = example(api, operation, false).map_or_else(String::new, |code| {
+    let example = example(api, operation, None).map_or_else(String::new, |code| {
         let lines = code.lines().map(|line| format!("  {line}\n"));
         format!("{{\n{}}}\n", lines.collect::<String>())
     });
@@ -60,23 +60,25 @@ fn signature(operation: &Operation, name: &str) -> String {
     let stream = operation.stream.as_ref().map(|stream| {
         streams::class_name(operation).unwrap_or_else(|| format!("Stream<{}>", expression(&stream.item)))
     });
-    let answer: Vec<String> = single.into_iter().chain(stream).collect();
+    let text = operation.text_form.as_ref().map(|_| "string".to_owned());
+    let answer: Vec<String> = single.into_iter().chain(text).chain(stream).collect();
     let arguments = arguments(operation, params_type(operation), "RequestOptions");
     format!("{name}({}): ApiPromise<{}>", arguments.join(", "), answer.join(" | "))
 }
 
-/// A call and what is done with its result; `None` if the specification has no example. streamed: asks for a stream where
-/// the body decides.
-pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Option<String> {
+/// A call and what is done with its result; `None` if the specification has no example. asked: the member of the body that
+/// asks for another kind of answer, and its value.
+pub(super) fn example(api: &Api, operation: &Operation, asked: Option<(&str, Value)>) -> Option<String> {
     if !has_example(api, operation) {
         return None;
     }
     let earlier: Vec<String> = earlier_calls(api, operation)
         .map(|(name, earlier)| format!("const {name} = await {};\n", call(api, earlier, None, true)))
         .collect();
-    let switch = operation.stream_parameter().filter(|_| streamed);
-    let call = call(api, operation, switch, false);
-    let rest = if operation.always_streams() || switch.is_some() {
+    let streams =
+        asked.as_ref().is_some_and(|(name, _)| operation.stream_parameter() == Some(*name));
+    let call = call(api, operation, asked, false);
+    let rest = if operation.always_streams() || streams {
         format!("for await (const event of await {call}) console.log(event);\n")
     } else {
         format!("const answer = await {call};\nconsole.log(answer);\n")
@@ -84,16 +86,16 @@ pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Optio
     Some(earlier.concat() + &rest)
 }
 
-/// A call with the arguments of its example. switch: the member that asks for a stream. `is_earlier`: whether another one takes a
+/// A call with the arguments of its example. asked: as of [`example`]. `is_earlier`: whether another one takes a
 /// value from its answer.
-fn call(api: &Api, operation: &Operation, switch: Option<&str>, is_earlier: bool) -> String {
+fn call(api: &Api, operation: &Operation, asked: Option<(&str, Value)>, is_earlier: bool) -> String {
     let earlier = |wire: &str| {
         let earlier = operation.prerequisite.as_ref().filter(|earlier| earlier.argument == wire)?;
         Some(format!("{}.{}", earlier_name(is_earlier), earlier.member))
     };
     let mut given: Vec<String> = Vec::new();
     let mut members = operation.example.clone();
-    members.extend(switch.map(|name| (name.to_owned(), Value::Bool(true))));
+    members.extend(asked.map(|(name, value)| (name.to_owned(), value)));
     if operation.request.is_none() {
         for parameter in operation.path_parameters() {
             match earlier(&parameter.name) {

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use super::calls::{argument, arguments, call_path, named, params_type};
 use super::tsdoc::Answer;
 use super::types::{assumed, comment, constraints};
 use super::{doc, expression, import, imported, member, references, streams, tsdoc};
 use crate::emit::own_origin;
-use crate::model::{Api, NonJsonBody, Operation, Resource};
+use crate::model::{AnswerKind, Api, CallVariant, MemberCondition, NonJsonBody, Operation, Resource};
 use crate::names::{camel, pascal};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -121,6 +123,25 @@ fn root_class(api: &Api, root: &Resource<'_>) -> String {
     out
 }
 
+/// The parameters of one way to call an operation: `SpeechRequest & { stream_format: "sse" }`.
+fn narrowed(params: &str, variant: &CallVariant) -> String {
+    if variant.members.is_empty() {
+        return params.to_owned();
+    }
+    let members: Vec<String> = variant
+        .members
+        .iter()
+        .map(|(name, condition)| {
+            let join = |values: &[Value]| values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+            match condition {
+                MemberCondition::OneOf(values) => format!("{}: {}", member(name), join(values)),
+                MemberCondition::AtMost(values) => format!("{}?: {} | null", member(name), join(values)),
+            }
+        })
+        .collect();
+    format!("{params} & {{ {} }}", members.join("; "))
+}
+
 /// A method: its overloads if the result depends on a member of the body, and its body.
 fn method(api: &Api, operation: &Operation) -> String {
     let name = camel(&operation.name);
@@ -140,32 +161,33 @@ fn method(api: &Api, operation: &Operation) -> String {
     let stream = operation.stream.as_ref().map(|stream| {
         class.clone().unwrap_or_else(|| format!("{}<{}>", imported(api, "Stream"), expression(&stream.item)))
     });
-    let switch = operation.stream_parameter();
+    let variants = api.call_variants(operation);
     let mut out = String::new();
-    match (single, stream, switch) {
-        (Some(single), Some(stream), Some(switch)) => {
-            let either = format!("{single} | {stream}");
-            let narrowed = |value: &str| {
-                params.as_ref().map(|ty| format!("{ty} & {{ {} }}", value.replace('@', &member(switch))))
+    if variants.is_empty() {
+        let is_stream = stream.is_some();
+        let answer = stream.or(single).unwrap_or_else(|| "undefined".to_owned());
+        let documented = if is_stream { Answer::Stream(&answer) } else { Answer::Document(&answer) };
+        let comment = tsdoc::method(api, operation, documented);
+        let _ = writeln!(out, "{comment}{} {{", signature(params.clone(), &answer));
+    } else {
+        let single = single.unwrap_or_else(|| "undefined".to_owned());
+        let text = operation.text_form.as_ref().map(|_| "string".to_owned());
+        let all: Vec<String> =
+            [Some(single.clone()), text, stream.clone()].into_iter().flatten().collect();
+        let stream = stream.unwrap_or_default();
+        let any = all.join(" | ");
+        for variant in &variants {
+            let (answer, documented) = match variant.answer {
+                AnswerKind::Document => (single.as_str(), Answer::Document(&single)),
+                AnswerKind::Text => ("string", Answer::Text),
+                AnswerKind::Stream => (stream.as_str(), Answer::Stream(&stream)),
+                AnswerKind::Unknown => (any.as_str(), Answer::Any(&single, &stream)),
             };
-            for (params, answer, documented) in [
-                (narrowed("@?: false | null"), &single, Answer::Document(&single)),
-                (narrowed("@: true"), &stream, Answer::Stream(&stream)),
-                (params.clone(), &either, Answer::Either(&single, &stream)),
-            ] {
-                let comment = tsdoc::method(api, operation, documented);
-                let _ = writeln!(out, "{comment}{};", signature(params, answer));
-            }
-            let _ = writeln!(out, "{} {{", signature(params.clone(), &either));
-        }
-        (single, stream, _) => {
-            let stream = stream.filter(|_| operation.always_streams());
-            let is_stream = stream.is_some();
-            let answer = stream.or(single).unwrap_or_else(|| "undefined".to_owned());
-            let documented = if is_stream { Answer::Stream(&answer) } else { Answer::Document(&answer) };
             let comment = tsdoc::method(api, operation, documented);
-            let _ = writeln!(out, "{comment}{} {{", signature(params.clone(), &answer));
+            let params = params.as_ref().map(|ty| narrowed(ty, variant));
+            let _ = writeln!(out, "{comment}{};", signature(params, answer));
         }
+        let _ = writeln!(out, "{} {{", signature(params.clone(), &any));
     }
     let path: Vec<String> = match operation.request {
         Some(_) => Vec::new(),

@@ -1,5 +1,7 @@
 //! The comments of methods: what the reference of Node tells of an operation, as tags that editors show.
 
+use std::fmt::Write as _;
+
 use super::reference::{describe, example};
 use super::types::DEPRECATED;
 use super::{doc, expression};
@@ -15,13 +17,23 @@ pub(super) enum Answer<'a> {
     Document(&'a str),
     /// That of a stream.
     Stream(&'a str),
-    /// Both, as the body decides.
-    Either(&'a str, &'a str),
+    /// Text in place of a result.
+    Text,
+    /// One of these, as the body decides: the type of a result, text if the operation has it, and that of a stream.
+    Any(&'a str, &'a str),
 }
 
 /// The comment of a method.
 pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
-    let code = example(api, operation, matches!(answer, Answer::Stream(_)));
+    let asked = match answer {
+        Answer::Stream(_) => operation.stream_switch().map(|switch| (switch.parameter.as_str(), switch.on())),
+        Answer::Text => operation
+            .text_form
+            .as_ref()
+            .and_then(|form| Some((form.parameter.as_str(), form.values.first()?.as_str().into()))),
+        Answer::Document(_) | Answer::Any(..) => None,
+    };
+    let code = example(api, operation, asked);
     let code = code.map_or_else(String::new, |code| format!("@example\n```js\n{code}```"));
     doc(
         "  ",
@@ -78,13 +90,24 @@ fn result(operation: &Operation, answer: Answer<'_>) -> String {
     let item = operation.stream.as_ref().map_or_else(String::new, |stream| expression(&stream.item));
     match answer {
         Answer::Document("undefined") => "Nothing, once it is done.".to_owned(),
+        Answer::Text => "The answer as text.".to_owned(),
         Answer::Document(ty) => format!("The answer: `{ty}`."),
         Answer::Stream(ty) => format!("The events as they arrive (`{item}`): `{ty}`."),
-        Answer::Either(document, stream) => {
-            let switch = operation.stream_parameter().unwrap_or_default();
-            format!(
-                "The answer: `{document}`. With `{switch}: true`, the events as they arrive (`{item}`): `{stream}`."
-            )
+        Answer::Any(document, stream) => {
+            let mut out = format!("The answer: `{document}`.");
+            if let Some(form) = &operation.text_form {
+                let values: Vec<String> = form.values.iter().map(|value| format!("`{value}`")).collect();
+                _ = write!(out, " With `{}` {}, text: `string`.", form.parameter, values.join(" or "));
+            }
+            if let Some(switch) = operation.stream_switch() {
+                _ = write!(
+                    out,
+                    " With `{}: {}`, the events as they arrive (`{item}`): `{stream}`.",
+                    switch.parameter,
+                    switch.on()
+                );
+            }
+            out
         }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) fn chunk_shape(operation: &Operation) -> &'static Shape {
         "create_chat_completion" => &CHAT_COMPLETION_CHUNK,
         "create_response" => &RESPONSE_STREAM_EVENT,
         "create_message" => &MESSAGE_STREAM_EVENT,
+        "create_speech" => &SPEECH_EVENT,
+        "create_transcription" => &TRANSCRIPT_EVENT,
         "stream_generate_content" => &GENERATE_CONTENT_RESPONSE,
         _ => &Shape::Any,
     }
@@ -26,6 +28,8 @@ pub(crate) fn whole_shape(operation: &Operation) -> &'static Shape {
         "create_chat_completion" => &CHAT_COMPLETION,
         "create_response" => &RESPONSE,
         "create_message" => &MESSAGE,
+        "create_speech" => &SPEECH_EVENT,
+        "create_transcription" => &TRANSCRIPT,
         "stream_generate_content" => &GENERATE_CONTENT_RESPONSE,
         _ => &Shape::Any,
     }
@@ -490,4 +494,65 @@ pub(crate) static NATIVE_USAGE: Shape = Shape::Object(&[
     member("totalTokenCount", Nullable, &Shape::Integer),
     member("cachedContentTokenCount", Nullable, &Shape::Integer),
     member("thoughtsTokenCount", Nullable, &Shape::Integer),
+]);
+
+/// SpeechEvent (ours).
+pub(crate) static SPEECH_EVENT: Shape = Shape::Object(&[
+    member("type", Required, &Shape::Text("")),
+    member("audio", Nullable, &Shape::Text("")),
+    member("usage", Nullable, &SPEECH_USAGE),
+]);
+
+/// SpeechUsage (ours).
+pub(crate) static SPEECH_USAGE: Shape = Shape::Object(&[
+    member("input_tokens", Nullable, &Shape::Integer),
+    member("output_tokens", Nullable, &Shape::Integer),
+    member("total_tokens", Nullable, &Shape::Integer),
+]);
+
+/// Transcript (ours).
+pub(crate) static TRANSCRIPT: Shape = Shape::Object(&[
+    member("text", Required, &Shape::Text("")),
+    member("language", Nullable, &Shape::Text("")),
+    member("duration", Nullable, &Shape::Number),
+    member("segments", Nullable, &Shape::List(&TRANSCRIPT_SEGMENT)),
+    member("words", Nullable, &Shape::List(&TRANSCRIPT_WORD)),
+    member("usage", Nullable, &TRANSCRIPT_USAGE),
+]);
+
+/// TranscriptEvent (ours).
+pub(crate) static TRANSCRIPT_EVENT: Shape = Shape::Object(&[
+    member("type", Required, &Shape::Text("")),
+    member("delta", Nullable, &Shape::Text("")),
+    member("segment_id", Nullable, &Shape::Text("")),
+    member("id", Nullable, &Shape::Text("")),
+    member("start", Nullable, &Shape::Number),
+    member("end", Nullable, &Shape::Number),
+    member("text", Nullable, &Shape::Text("")),
+    member("speaker", Nullable, &Shape::Text("")),
+    member("usage", Nullable, &TRANSCRIPT_USAGE),
+]);
+
+/// TranscriptSegment (ours).
+pub(crate) static TRANSCRIPT_SEGMENT: Shape = Shape::Object(&[
+    member("start", Required, &Shape::Number),
+    member("end", Required, &Shape::Number),
+    member("text", Required, &Shape::Text("")),
+    member("speaker", Nullable, &Shape::Text("")),
+]);
+
+/// TranscriptWord (ours).
+pub(crate) static TRANSCRIPT_WORD: Shape = Shape::Object(&[
+    member("word", Required, &Shape::Text("")),
+    member("start", Required, &Shape::Number),
+    member("end", Required, &Shape::Number),
+]);
+
+/// TranscriptUsage (ours).
+pub(crate) static TRANSCRIPT_USAGE: Shape = Shape::Object(&[
+    member("type", Nullable, &Shape::Text("")),
+    member("input_tokens", Nullable, &Shape::Integer),
+    member("output_tokens", Nullable, &Shape::Integer),
+    member("total_tokens", Nullable, &Shape::Integer),
+    member("seconds", Nullable, &Shape::Number),
 ]);

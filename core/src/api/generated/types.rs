@@ -9977,6 +9977,77 @@ closed_words! {
     /// ```
     ResponseWebSearchToolType { WebSearch = "web_search" }
 }
+/// The next bytes of the sound.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::SpeechAudioDeltaEvent;
+///
+/// let json = r#"{ "type": "speech.audio.delta", "audio": "UklGRiQAAABXQVZF" }"#;
+/// let event: SpeechAudioDeltaEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.audio, "UklGRiQAAABXQVZF");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct SpeechAudioDeltaEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The bytes in Base64, of each event for itself.
+    pub audio: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// The sound is complete. The last event of the stream.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::SpeechAudioDoneEvent;
+///
+/// let event: SpeechAudioDoneEvent = serde_json::from_str(r#"{ "type": "speech.audio.done" }"#)?;
+/// assert_eq!(event.type_, "speech.audio.done");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct SpeechAudioDoneEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<SpeechUsage>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// One event of a sound; unknown types pass through.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::SpeechEvent;
+///
+/// let json = r#"{ "type": "speech.audio.delta", "audio": "UklGRiQAAABXQVZF" }"#;
+/// let event: SpeechEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.audio.as_deref(), Some("UklGRiQAAABXQVZF"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct SpeechEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The bytes in Base64, of each event for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<SpeechUsage>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
 /// Speech request.
 ///
 /// Ours: not in the source specification.
@@ -10021,7 +10092,7 @@ pub struct SpeechRequest {
     /// 0.25 to 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// The response is always bytes, which arrive as they are made; the events of `sse` are not supported.
+    /// sse switches the response to server-sent events; without it, or with audio, it is bytes. Both arrive as they are made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_format: Option<SpeechRequestStreamFormat>,
     #[serde(flatten)]
@@ -10059,16 +10130,48 @@ open_words! {
     }
 }
 closed_words! {
-    /// The response is always bytes, which arrive as they are made; the events of `sse` are not supported.
+    /// sse switches the response to server-sent events; without it, or with audio, it is bytes. Both arrive as they are made.
     ///
     /// ```
     /// use gatewright::types::SpeechRequestStreamFormat;
     ///
     /// assert_eq!(SpeechRequestStreamFormat::Audio.as_str(), "audio");
-    /// assert_eq!("audio".parse::<SpeechRequestStreamFormat>()?, SpeechRequestStreamFormat::Audio);
+    /// assert_eq!("sse".parse::<SpeechRequestStreamFormat>()?, SpeechRequestStreamFormat::Sse);
     /// # Ok::<(), gatewright::types::error::ConversionError>(())
     /// ```
-    SpeechRequestStreamFormat { Audio = "audio" }
+    SpeechRequestStreamFormat { Audio = "audio", Sse = "sse" }
+}
+/// The tokens that a sound consumed. Not every provider states them.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::SpeechUsage;
+///
+/// let usage: SpeechUsage = serde_json::from_str(r#"{ "input_tokens": 6 }"#)?;
+/// assert_eq!(usage.input_tokens, Some(6));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct SpeechUsage {
+    /// Tokens of the text.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<i64>,
+    /// Tokens of the sound.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<i64>,
+    /// All tokens.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<i64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 /// What went wrong; all four members are always present.
 ///
@@ -10297,6 +10400,49 @@ pub struct Transcript {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
+/// One event of a transcript; unknown types pass through.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptEvent;
+///
+/// let event: TranscriptEvent = serde_json::from_str(r#"{ "type": "transcript.text.delta", "delta": "A bo" }"#)?;
+/// assert_eq!(event.delta.as_deref(), Some("A bo"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The new text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<String>,
+    /// Id of the segment that it belongs to; if the model tells speakers apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment_id: Option<String>,
+    /// Id of the segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Where it begins, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// Where it ends, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<f64>,
+    /// Its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Who says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TranscriptUsage>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
 /// A part of a transcript. Providers add members of their own.
 ///
 /// Ours: not in the source specification.
@@ -10318,6 +10464,94 @@ pub struct TranscriptSegment {
     /// Its text.
     pub text: String,
     /// Who says it; in diarized_json.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// New text.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptTextDeltaEvent;
+///
+/// let event: TranscriptTextDeltaEvent = serde_json::from_str(r#"{ "type": "transcript.text.delta", "delta": "A bo" }"#)?;
+/// assert_eq!(event.delta, "A bo");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptTextDeltaEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The new text.
+    pub delta: String,
+    /// Id of the segment that it belongs to; if the model tells speakers apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment_id: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// The transcript is complete. The last event of the stream.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptTextDoneEvent;
+///
+/// let json = r#"{ "type": "transcript.text.done", "text": "A boat on a lake." }"#;
+/// let event: TranscriptTextDoneEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.text, "A boat on a lake.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptTextDoneEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The whole text.
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TranscriptUsage>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A segment is complete; if the model tells speakers apart.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::TranscriptTextSegmentEvent;
+///
+/// let json = r#"{
+///     "type": "transcript.text.segment",
+///     "id": "seg_0",
+///     "start": 0.0,
+///     "end": 1.5,
+///     "text": "A boat on a lake."
+/// }"#;
+/// let event: TranscriptTextSegmentEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.id, "seg_0");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct TranscriptTextSegmentEvent {
+    /// Name of the event.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Id of the segment.
+    pub id: String,
+    /// Where it begins, in seconds.
+    pub start: f64,
+    /// Where it ends, in seconds.
+    pub end: f64,
+    /// Its text.
+    pub text: String,
+    /// Who says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
     #[serde(flatten)]
@@ -10427,9 +10661,12 @@ pub struct TranscriptionRequest {
     /// Text before the sound, for the style and the spelling of names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    /// How much the transcript has; not every model supports each. With text, srt or vtt the response is text instead of JSON: the words alone, or subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<TranscriptionRequestResponseFormat>,
+    /// true switches the response to server-sent events, which then have the text alone; not every model supports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
     /// How random the words are.
     ///
     /// 0 to 1.
@@ -10455,27 +10692,29 @@ constructor! {
     /// assert_eq!(request.model, "transcription_model_1");
     /// ```
     TranscriptionRequest: pub fn new(file: crate::FilePart, model: impl Into<String>);
-    language, prompt, response_format, temperature, timestamp_granularities, extra,
+    language, prompt, response_format, stream, temperature, timestamp_granularities, extra,
 }
 setters! { TranscriptionRequest {
     with_language(language: impl Into<String>),
     with_prompt(prompt: impl Into<String>),
     with_response_format(response_format: TranscriptionRequestResponseFormat),
+    with_stream(stream: bool),
     with_temperature(temperature: f64),
     with_timestamp_granularities(timestamp_granularities: Vec<TranscriptionRequestTimestampGranularitiesItem>),
 } }
 closed_words! {
-    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    /// How much the transcript has; not every model supports each. With text, srt or vtt the response is text instead of JSON: the words alone, or subtitles.
     ///
     /// ```
     /// use gatewright::types::TranscriptionRequestResponseFormat;
     ///
     /// assert_eq!(TranscriptionRequestResponseFormat::Json.as_str(), "json");
-    /// assert_eq!("diarized_json".parse::<TranscriptionRequestResponseFormat>()?, TranscriptionRequestResponseFormat::DiarizedJson);
+    /// assert_eq!("vtt".parse::<TranscriptionRequestResponseFormat>()?, TranscriptionRequestResponseFormat::Vtt);
     /// # Ok::<(), gatewright::types::error::ConversionError>(())
     /// ```
     TranscriptionRequestResponseFormat {
-        Json = "json", VerboseJson = "verbose_json", DiarizedJson = "diarized_json",
+        Json = "json", VerboseJson = "verbose_json", DiarizedJson = "diarized_json", Text = "text",
+        Srt = "srt", Vtt = "vtt",
     }
 }
 open_words! {
@@ -10518,7 +10757,7 @@ pub struct TranslationRequest {
     /// Text before the sound, in English, for the style and the spelling of names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    /// How much the transcript has; not every model supports each. With text, srt or vtt the response is text instead of JSON: the words alone, or subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<TranslationRequestResponseFormat>,
     /// How random the words are.
@@ -10549,16 +10788,18 @@ setters! { TranslationRequest {
     with_temperature(temperature: f64),
 } }
 closed_words! {
-    /// How much the transcript has; not every model supports each. The formats that are no JSON (text, srt, vtt) are not supported.
+    /// How much the transcript has; not every model supports each. With text, srt or vtt the response is text instead of JSON: the words alone, or subtitles.
     ///
     /// ```
     /// use gatewright::types::TranslationRequestResponseFormat;
     ///
     /// assert_eq!(TranslationRequestResponseFormat::Json.as_str(), "json");
-    /// assert_eq!("verbose_json".parse::<TranslationRequestResponseFormat>()?, TranslationRequestResponseFormat::VerboseJson);
+    /// assert_eq!("vtt".parse::<TranslationRequestResponseFormat>()?, TranslationRequestResponseFormat::Vtt);
     /// # Ok::<(), gatewright::types::error::ConversionError>(())
     /// ```
-    TranslationRequestResponseFormat { Json = "json", VerboseJson = "verbose_json" }
+    TranslationRequestResponseFormat {
+        Json = "json", VerboseJson = "verbose_json", Text = "text", Srt = "srt", Vtt = "vtt",
+    }
 }
 /// Why a task failed; the specification shows only message.
 ///
@@ -10820,12 +11061,13 @@ crate::api::schemas::schemas! {
     EmbeddingResponse, Embedding, EmbeddingVector, EmbeddingUsage, RerankRequest, RerankDocument,
     RerankTextDocument, RerankResponse, RerankResult, RerankedDocument, RerankUsage, ModerationRequest,
     ModerationPart, ModerationTextPart, ModerationImagePart, ModerationImageUrl, ModerationResponse,
-    ModerationResult, SpeechRequestResponseFormat, SpeechRequest,
-    TranscriptionRequestTimestampGranularitiesItem, TranscriptionRequest, TranslationRequest, Transcript,
-    TranscriptSegment, TranscriptWord, TranscriptUsageType, TranscriptUsage, FileRequestPurpose, FileRequest,
-    FileObjectObject, FileObjectPurpose, FileObjectStatus, FileObject, FileList, DeletedFileObject,
-    DeletedFile, BatchRequestCompletionWindow, BatchRequest, BatchObject, BatchCompletionWindow, BatchStatus,
-    Batch, BatchList, BatchErrorsObject, BatchErrors, BatchError, BatchRequestCounts, BatchUsage,
-    VideoGenerationRequest, VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError,
-    ImageGenerationRequest, ImageGenerationResponse, Image,
+    ModerationResult, SpeechRequestResponseFormat, SpeechRequest, SpeechEvent, SpeechAudioDeltaEvent,
+    SpeechAudioDoneEvent, SpeechUsage, TranscriptionRequestTimestampGranularitiesItem, TranscriptionRequest,
+    TranslationRequest, Transcript, TranscriptEvent, TranscriptTextDeltaEvent, TranscriptTextSegmentEvent,
+    TranscriptTextDoneEvent, TranscriptSegment, TranscriptWord, TranscriptUsageType, TranscriptUsage,
+    FileRequestPurpose, FileRequest, FileObjectObject, FileObjectPurpose, FileObjectStatus, FileObject,
+    FileList, DeletedFileObject, DeletedFile, BatchRequestCompletionWindow, BatchRequest, BatchObject,
+    BatchCompletionWindow, BatchStatus, Batch, BatchList, BatchErrorsObject, BatchErrors, BatchError,
+    BatchRequestCounts, BatchUsage, VideoGenerationRequest, VideoTaskStatus, VideoTask, VideoOutputFormat,
+    VideoOutput, VideoError, ImageGenerationRequest, ImageGenerationResponse, Image,
 }

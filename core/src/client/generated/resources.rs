@@ -4,11 +4,13 @@
 
 use crate::api::{operations, types};
 use bytes::Bytes;
+use crate::api::chunk::Chunk;
 use crate::client::Client;
 use crate::wire::error::Error;
 use crate::stream::EventStream;
 use crate::transport::response::Response;
 use crate::client::TypedCall;
+use crate::api::chunk::Varying;
 
 impl Client {
     /// The operations of `chat`.
@@ -806,7 +808,8 @@ impl AudioSpeech<'_> {
     /// Create speech.
     ///
     /// Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the
-    /// provider makes them. An addition of this gateway.
+    /// provider makes them. With stream_format sse the response arrives as events with pieces of the sound.
+    /// An addition of this gateway.
     ///
     /// Ours: not in the source specification.
     ///
@@ -825,6 +828,33 @@ impl AudioSpeech<'_> {
     /// ```
     pub async fn create(&self, body: &types::SpeechRequest) -> Result<Response<Bytes>, Error> {
         TypedCall::new(self.client, &operations::CREATE_SPEECH).body(body).bytes().await
+    }
+
+    /// Create speech. The answer is streamed.
+    ///
+    /// Reads a text aloud. The response is the sound in the requested format; its bytes arrive as the
+    /// provider makes them. With stream_format sse the response arrives as events with pieces of the sound.
+    /// An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "speech_model_1",
+    ///   "input": "A boat on a lake.",
+    ///   "voice": "alloy",
+    ///   "response_format": "wav"
+    /// }))?;
+    /// let mut events = client.audio().speech().stream(&body).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn stream(&self, body: &types::SpeechRequest) -> Result<EventStream<types::SpeechEvent>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_SPEECH).body(body).stream().await
     }
 }
 
@@ -847,7 +877,9 @@ pub struct AudioTranscriptions<'c> {
 impl AudioTranscriptions<'_> {
     /// Transcribe audio.
     ///
-    /// Writes down what is said in a sound. The request is a form with the file. An addition of this gateway.
+    /// Writes down what is said in a sound. The request is a form with the file. With response_format text,
+    /// srt or vtt the response is that text. With stream true it arrives as events with pieces of the text.
+    /// An addition of this gateway.
     ///
     /// Ours: not in the source specification.
     ///
@@ -861,6 +893,40 @@ impl AudioTranscriptions<'_> {
     /// ```
     pub async fn create(&self, body: &types::TranscriptionRequest) -> Result<Response<types::Transcript>, Error> {
         TypedCall::new(self.client, &operations::CREATE_TRANSCRIPTION).body(body).files("file", &body.file).value().await
+    }
+
+    /// Transcribe audio. The answer is text: `response_format` of the body is `text` or `srt` or `vtt`.
+    /// Errors: InvalidRequest if it is something else.
+    ///
+    /// Writes down what is said in a sound. The request is a form with the file. With response_format text,
+    /// srt or vtt the response is that text. With stream true it arrives as events with pieces of the text.
+    /// An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    pub async fn create_text(&self, body: &types::TranscriptionRequest) -> Result<Response<String>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_TRANSCRIPTION_AS_TEXT).body(body).files("file", &body.file).text().await
+    }
+
+    /// Transcribe audio. The answer is streamed.
+    ///
+    /// Writes down what is said in a sound. The request is a form with the file. With response_format text,
+    /// srt or vtt the response is that text. With stream true it arrives as events with pieces of the text.
+    /// An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::TranscriptionRequest::new(gatewright::FilePart::new("boat.wav", vec![0_u8; 16_000]), "transcription_model_1");
+    /// let mut events = client.audio().transcriptions().stream(&body).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn stream(&self, body: &types::TranscriptionRequest) -> Result<EventStream<types::TranscriptEvent>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_TRANSCRIPTION).body(body).files("file", &body.file).stream().await
     }
 }
 
@@ -884,7 +950,7 @@ impl AudioTranslations<'_> {
     /// Translate audio.
     ///
     /// Writes down in English what is said in a sound, whatever its language. The request is a form with the
-    /// file. An addition of this gateway.
+    /// file. With response_format text, srt or vtt the response is that text. An addition of this gateway.
     ///
     /// Ours: not in the source specification.
     ///
@@ -898,6 +964,17 @@ impl AudioTranslations<'_> {
     /// ```
     pub async fn create(&self, body: &types::TranslationRequest) -> Result<Response<types::Transcript>, Error> {
         TypedCall::new(self.client, &operations::CREATE_TRANSLATION).body(body).files("file", &body.file).value().await
+    }
+
+    /// Translate audio. The answer is text: `response_format` of the body is `text` or `srt` or `vtt`.
+    /// Errors: InvalidRequest if it is something else.
+    ///
+    /// Writes down in English what is said in a sound, whatever its language. The request is a form with the
+    /// file. With response_format text, srt or vtt the response is that text. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    pub async fn create_text(&self, body: &types::TranslationRequest) -> Result<Response<String>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_TRANSLATION_AS_TEXT).body(body).files("file", &body.file).text().await
     }
 }
 
@@ -1517,5 +1594,25 @@ impl Images<'_> {
     /// ```
     pub async fn generate(&self, body: &types::ImageGenerationRequest) -> Result<Response<types::ImageGenerationResponse>, Error> {
         TypedCall::new(self.client, &operations::CREATE_IMAGE).body(body).value().await
+    }
+}
+
+impl Chunk for types::SpeechEvent {
+    type Whole = Self;
+}
+
+impl Varying for types::SpeechEvent {
+    fn text_mut(&mut self) -> Option<&mut String> {
+        None
+    }
+}
+
+impl Chunk for types::TranscriptEvent {
+    type Whole = Self;
+}
+
+impl Varying for types::TranscriptEvent {
+    fn text_mut(&mut self) -> Option<&mut String> {
+        None
     }
 }

@@ -57,6 +57,16 @@ pub(super) fn with_switch(
     with_members(body, &members)
 }
 
+/// Whether the body has a member with one of these words. A body that can't be read has none.
+pub(super) fn has_word(body: &[u8], member: &str, words: &[&str]) -> bool {
+    if certainly_lacks(body, member) {
+        return false;
+    }
+    let members = Map::from_iter([(member.to_owned(), Value::Null)]);
+    let found = present(body, &members).ok().and_then(|mut present| present.remove(member));
+    found.as_ref().and_then(Value::as_str).is_some_and(|word| words.contains(&word))
+}
+
 /// Whether no object of the body has a member of this name, judged by its bytes. Any escape of a letter also counts,
 /// because a name may be written with escapes.
 fn certainly_lacks(body: &[u8], member: &str) -> bool {

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::{ResponseMode, Transport, body};
-use crate::api::operation::{Method, Operation, StreamMode};
+use crate::api::operation::{Method, Operation, ResponseBody, StreamMode, TextForm};
 use crate::transport::generated::options::RequestOptions;
 use crate::transport::idempotency::new_key;
 use crate::transport::options::Call;
@@ -83,10 +83,19 @@ impl Transport {
             check_switch(operation, mode, extra)?;
             edit_body(request, |body| body::with_members(body, extra))?;
         }
-        if let StreamMode::Parameter(name) = operation.stream {
-            let streams = mode == ResponseMode::Stream;
-            edit_body(request, |body| body::with_switch(body, is_object, name, streams))?;
+        match operation.stream {
+            StreamMode::Never | StreamMode::Always => {}
+            StreamMode::Parameter(name) => {
+                let streams = mode == ResponseMode::Stream;
+                edit_body(request, |body| body::with_switch(body, is_object, name, streams))?;
+            }
+            StreamMode::Word(name, word) if mode == ResponseMode::Stream => {
+                let member = Map::from_iter([(name.to_owned(), Value::from(word))]);
+                edit_body(request, |body| body::with_members(body, &member))?;
+            }
+            StreamMode::Word(name, word) => check_word(request, operation, name, word)?,
         }
+        check_text_form(request, operation, mode)?;
         if options.validate.unwrap_or(self.settings.validate) {
             check_limits(request, operation)?;
         }
@@ -150,8 +159,13 @@ fn joined(operation: &Operation, query: Vec<(String, String)>) -> Vec<(String, S
 
 /// The way of calling decides whether a response streams: its method has the types for the one or the other.
 fn check_switch(operation: &Operation, mode: ResponseMode, extra: &Map<String, Value>) -> Result<(), Error> {
-    let StreamMode::Parameter(name) = operation.stream else { return Ok(()) };
-    if extra.get(name).is_none_or(|value| *value == Value::Bool(mode == ResponseMode::Stream)) {
+    let Some((name, on)) = operation.stream.switch() else { return Ok(()) };
+    let fits = |value: &Value| match operation.stream {
+        // Any other word is an answer that comes whole.
+        StreamMode::Word(..) => (*value == on) == (mode == ResponseMode::Stream),
+        _ => *value == Value::Bool(mode == ResponseMode::Stream),
+    };
+    if extra.get(name).is_none_or(fits) {
         return Ok(());
     }
     let (method, resource) = (operation.qualified_name(), operation.resource);
@@ -164,6 +178,42 @@ fn check_switch(operation: &Operation, mode: ResponseMode, extra: &Map<String, V
             "extra_body cannot set {name:?} of a call for a stream; for a whole response, call {method} without \
              {name}"
         ),
+    };
+    Err(Error::new(ErrorKind::InvalidRequest, message))
+}
+
+/// A body that asks for a stream by a word. Errors: `InvalidRequest`, in a call for a whole response.
+fn check_word(request: &Outgoing, operation: &Operation, name: &str, word: &str) -> Result<(), Error> {
+    let body = request.body.as_deref().unwrap_or_default();
+    if !body::has_word(body, name, &[word]) {
+        return Ok(());
+    }
+    let message = format!(
+        "{name} {word:?} asks for a stream: call {}.stream, or leave {name} out for a whole response",
+        operation.resource
+    );
+    Err(Error::new(ErrorKind::InvalidRequest, message))
+}
+
+/// Whether a body asks for text in place of JSON.
+pub(crate) fn asks_for_text(form: TextForm, body: &[u8]) -> bool {
+    body::has_word(body, form.parameter, form.values)
+}
+
+/// A body that asks for text in place of JSON, or the other way round. Errors: `InvalidRequest`, in a call for the other one.
+fn check_text_form(request: &Outgoing, operation: &Operation, mode: ResponseMode) -> Result<(), Error> {
+    let Some(form) = operation.text_form.filter(|_| mode == ResponseMode::Document) else { return Ok(()) };
+    let asked = asks_for_text(form, request.body.as_deref().unwrap_or_default());
+    let TextForm { parameter, values, .. } = form;
+    let (method, words) = (operation.qualified_name(), values.join(", "));
+    let message = match (asked, matches!(operation.response, ResponseBody::Text(_))) {
+        (true, false) => format!(
+            "with this {parameter}, the answer is text: give {parameter} to {method} itself (in Rust, call {method}_text)"
+        ),
+        (false, true) => format!(
+            "the answer to {method}_text is text: set {parameter} to one of {words}, or call {method}"
+        ),
+        _ => return Ok(()),
     };
     Err(Error::new(ErrorKind::InvalidRequest, message))
 }

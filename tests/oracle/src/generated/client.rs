@@ -509,6 +509,31 @@ impl Client {
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
+    pub async fn create_speech_stream<'a>(
+        &'a self,
+        body: &'a types::SpeechRequest,
+    ) -> Result<ResponseValue<ByteStream>, Error<()>> {
+        let url = format!("{}/v1/audio/speech", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self.client.post(url).json(&body).headers(header_map).build()?;
+        let info = OperationInfo {
+            operation_id: "create_speech_stream",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => Ok(ResponseValue::stream(response)),
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
     pub async fn create_speech<'a>(
         &'a self,
         body: &'a types::SpeechRequest,
@@ -565,6 +590,31 @@ impl Client {
         let response = result?;
         match response.status().as_u16() {
             200..=299 => ResponseValue::from_response(response).await,
+            _ => Err(Error::UnexpectedResponse(response)),
+        }
+    }
+    pub async fn create_transcription_stream<'a>(
+        &'a self,
+        body: &'a types::TranscriptionRequest,
+    ) -> Result<ResponseValue<ByteStream>, Error<()>> {
+        let url = format!("{}/v1/audio/transcriptions", self.baseurl,);
+        let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
+        header_map
+            .append(
+                ::reqwest::header::HeaderName::from_static("api-version"),
+                ::reqwest::header::HeaderValue::from_static(Self::api_version()),
+            );
+        #[allow(unused_mut)]
+        let mut request = self.client.post(url).json(&body).headers(header_map).build()?;
+        let info = OperationInfo {
+            operation_id: "create_transcription_stream",
+        };
+        self.pre(&mut request, &info).await?;
+        let result = self.exec(request, &info).await;
+        self.post(&result, &info).await?;
+        let response = result?;
+        match response.status().as_u16() {
+            200..=299 => Ok(ResponseValue::stream(response)),
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }

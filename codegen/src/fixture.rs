@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::build::build;
 use super::catalog::Catalog;
@@ -72,4 +72,16 @@ pub(super) fn edited(pointer: &str, value: Value) -> Sources {
 pub(super) fn emitted(emitter: Emitter, sources: &Sources) -> Result<Vec<File>> {
     let api = build(sources)?;
     emitter(&Input::new(&api, &lower(sources, &api)?))
+}
+
+/// The fixture with lines that a word of `ink` streams, and that a word of `ratio` makes a text.
+pub(super) fn asked_by_words() -> Sources {
+    let ink = json!({"type": ["string", "null"], "enum": ["red", "live", null], "description": "Colour."});
+    let mut sources = edited("/components/schemas/LineRequest/properties/ink", ink);
+    let post = &mut sources.openapi.root["paths"]["/v1/lines"]["post"];
+    post["x-stream"] = json!({"parameter": "ink", "value": "live", "terminator": null});
+    post["responses"]["200"]["content"]["text/plain"] = json!({
+        "schema": {"type": "string"}, "x-when": {"parameter": "ratio", "values": ["1:1"]},
+    });
+    sources
 }

@@ -251,6 +251,12 @@ class AsyncClient(_Configured, AsyncResources):
     async def _read_and_send(
         self, operation: str, parameters: _Parameters, body: dict[str, Any], options: dict[str, Any]
     ) -> Any:
+        body, options = await self._read(operation, parameters, body, options)
+        return await self._send(operation, parameters, body, options)
+
+    async def _read(
+        self, operation: str, parameters: _Parameters, body: dict[str, Any], options: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         from gatewright._file_reading import read_in_thread
 
         # A file object can be read only once, so wrong options are reported before it is read.
@@ -259,7 +265,7 @@ class AsyncClient(_Configured, AsyncResources):
         except TypeError as error:
             options = self._mended(error, parameters, body, options)
             self._engine.with_options(options)
-        return await self._send(operation, parameters, await read_in_thread(operation, body), options)
+        return await read_in_thread(operation, body), options
 
     def _send(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
@@ -279,6 +285,8 @@ class AsyncClient(_Configured, AsyncResources):
         options: dict[str, Any],
         stream: type[_AsyncStreaming],
     ) -> _AsyncStreaming:
+        if body is not None and takes_files(operation):
+            body, options = await self._read(operation, parameters, body, options)
         loop = running_loop()
         try:
             opening = self._engine.open_async(operation, parameters, body, options, loop)

@@ -236,7 +236,9 @@ fn as_text(api: &Api, signatures: &Signatures, operation: &Operation, form: &Tex
     );
     let (name, row) = (format!("{}_text", operation.name), names::constant(&operation.id) + "_AS_TEXT");
     let function = &signatures[&operation.id];
-    body(api, function, (operation, &row), documentation(operation, &note), &name, "Response<String>", "text")
+    let example = reference::example_as_text(api, signatures, operation, (form, &name));
+    let documentation = documentation(operation, &note) + &documented(api, &example);
+    body(api, function, (operation, &row), documentation, &name, "Response<String>", "text")
 }
 
 /// The method for the streamed form. The transport turns the body's switch, if there is one.
@@ -325,7 +327,11 @@ fn documentation(operation: &Operation, note: &str) -> String {
 
 /// The example of an operation as a documentation test, which compiles. Another crate calls its client otherwise.
 fn example(api: &Api, signatures: &Signatures, operation: &Operation, streaming: Option<&str>) -> String {
-    let example = reference::example(api, signatures, operation, streaming);
+    documented(api, &reference::example(api, signatures, operation, streaming))
+}
+
+/// A program with a client at hand as a documentation test.
+fn documented(api: &Api, example: &str) -> String {
     if example.is_empty() || !api.target.is_own_crate() {
         return String::new();
     }

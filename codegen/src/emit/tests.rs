@@ -8,7 +8,7 @@ use super::{
     resources, routes, shapes,
 };
 use crate::build::build;
-use crate::fixture::{edited, emitted, sources};
+use crate::fixture::{asked_by_words, edited, emitted, sources};
 use crate::load::Sources;
 
 #[test]
@@ -88,6 +88,28 @@ fn catalog_becomes_data_with_missing_values_as_none() {
 #[test]
 fn resources_delegate_to_the_transport() {
     assert_snapshot!(file(resources::emit, &sources(), "resources.rs"));
+}
+
+#[test]
+fn method_whose_answer_is_text_has_a_row_of_its_own() {
+    let resources = file(resources::emit, &asked_by_words(), "resources.rs");
+    let method = &resources[resources.find("pub async fn create_text").expect("there is a method")..];
+    assert!(
+        method.starts_with(
+            "pub async fn create_text(&self, body: &types::LineRequest) -> Result<Response<String>, Error> {\n\
+             \x20       TypedCall::new(self.client, &operations::CREATE_LINE_AS_TEXT).body(body).text().await\n"
+        ),
+        "{method}"
+    );
+    let rows = file(operations::emit, &asked_by_words(), "operations.rs");
+    for line in [
+        "    stream: StreamMode::Word(\"ink\", \"live\"),",
+        "    text_form: Some(TextForm { parameter: \"ratio\", values: &[\"1:1\"], media_type: \"text/plain\" }),",
+        "    Operation { response: ResponseBody::Text(\"text/plain\"), ..CREATE_LINE };",
+        "    &CREATE_LINE_AS_TEXT,",
+    ] {
+        assert!(rows.lines().any(|row| row == line), "{line} in {rows}");
+    }
 }
 
 #[test]

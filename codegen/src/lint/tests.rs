@@ -263,6 +263,18 @@ fn stream_switch_missing_from_the_body_is_reported() {
 }
 
 #[test]
+fn stream_word_missing_from_the_enum_of_its_member_is_reported() {
+    assert_eq!(
+        problem(
+            "/paths/~1v1~1lines/post/x-stream",
+            json!({"parameter": "stream", "value": "sse", "terminator": null})
+        ),
+        "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream/value: these are no values of `stream`, whose enum lists them; \
+         correct one or the other"
+    );
+}
+
+#[test]
 fn final_method_without_a_name_in_each_language_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/x-stream/final", json!({"python": "get_final_line"})),

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::fixture::{edited, emitted, sources};
+use crate::fixture::{asked_by_words, edited, emitted, sources};
 use crate::load::Sources;
 
 /// The contents of the file with this name.
@@ -42,6 +42,17 @@ fn operations_become_sync_and_async_methods() {
 #[test]
 fn stream_switch_becomes_overloads() {
     assert_snapshot!(file(&sources(), "resources.pyi"));
+}
+
+#[test]
+fn words_that_decide_what_the_answer_is_become_overloads() {
+    let stub = file(&asked_by_words(), "resources.pyi");
+    let class = part(&stub, "class PaperLines:");
+    let interesting = |line: &&str| ["ratio:", "ink:", "->"].iter().any(|word| line.contains(word));
+    let create = class.split("def retrieve").next().unwrap_or_default();
+    assert_snapshot!(create.lines().filter(interesting).collect::<Vec<_>>().join("\n"));
+    let module = file(&asked_by_words(), "resources.py");
+    assert!(module.contains("        if ink == \"live\":\n            return self._client._open("), "{module}");
 }
 
 #[test]

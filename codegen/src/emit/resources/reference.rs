@@ -9,7 +9,7 @@ use crate::emit::operation_docs::{
     ArgumentDocs, DisplayType, EXAMPLE_FILE_BYTES, OperationDocs, earlier_calls, earlier_name,
     example_content, has_example,
 };
-use crate::model::{Api, Location, NonJsonBody, Operation, Type};
+use crate::model::{Api, Location, NonJsonBody, Operation, TextForm, Type};
 use crate::names;
 use crate::vocabulary::FILE_PART;
 
@@ -130,6 +130,22 @@ pub(super) fn example(
     }
 }
 
+/// The same for the method whose answer is text.
+pub(super) fn example_as_text(
+    api: &Api,
+    signatures: &Signatures,
+    operation: &Operation,
+    (form, method): (&TextForm, &str),
+) -> String {
+    if !has_example(api, operation) {
+        return String::new();
+    }
+    let mut asking = operation.clone();
+    asking.example.extend(form.values.first().map(|value| (form.parameter.clone(), value.as_str().into())));
+    let (body, call) = call(api, signatures, &asking, &operation.id, method, false);
+    body + &format!("let text = {call}.await?.into_inner();\nprintln!(\"{{text}}\");\n")
+}
+
 /// The statement that makes the body, if there is one, and the call. generated: the name of its signature. `is_earlier`: whether another
 /// call takes a value from its answer.
 fn call(
@@ -176,7 +192,7 @@ fn call(
     (body, format!("{}.{method}({})", place(operation), arguments.join(", ")))
 }
 
-/// The statement that makes the body of a form, of the required members of its example: JSON has no files.
+/// The statement that makes the body of a form, of the required members and the words of its example: JSON has no files.
 fn form(api: &Api, operation: &Operation) -> String {
     let crate_name = api.target.rust_runtime_crate();
     let required = api.request_fields(operation).iter().filter(|field| field.required);
@@ -190,5 +206,10 @@ fn form(api: &Api, operation: &Operation) -> String {
     });
     let values = values.collect::<Vec<_>>().join(", ");
     let name = operation.request.as_deref().unwrap_or_default();
-    format!("let body = {}::types::{name}::new({values});\n", api.target.rust_crate)
+    // Words that ask for another kind of answer.
+    let others = api.request_fields(operation).iter().filter(|field| !field.required);
+    let words = others.filter_map(|field| Some((field, operation.example.get(&field.name)?.as_str()?)));
+    let setters: String =
+        words.map(|(field, word)| format!(".with_{}({word:?}.parse()?)", names::snake(&field.name))).collect();
+    format!("let body = {}::types::{name}::new({values}){setters};\n", api.target.rust_crate)
 }

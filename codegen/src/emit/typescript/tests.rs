@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::document::Document;
 use crate::errors::Errors;
-use crate::fixture::{emitted, sources};
+use crate::fixture::{asked_by_words, emitted, sources};
 use crate::load::{OPENAPI, Sources};
 use crate::options::Options;
 use crate::target::GATEWRIGHT;
@@ -196,6 +196,24 @@ fn each_overload_documents_arguments_result_errors_and_example() {
     );
     let positional = overload("  retrieve(");
     assert!(positional.contains("@param lineId - "), "{positional}");
+}
+
+#[test]
+fn words_that_decide_what_the_answer_is_become_overloads() {
+    let files = emitted(emit, &asked_by_words()).expect("the fixture generates");
+    let text = |name: &str| {
+        let file = files.iter().find(|file| file.path.ends_with(name)).expect("the emitter writes it");
+        file.contents.clone()
+    };
+    let resources = text("resources.ts");
+    let overloads: Vec<&str> = resources.lines().filter(|line| line.starts_with("  create(params: Line")).collect();
+    assert_snapshot!(overloads.join("\n"));
+    for entry in [
+        "    stream: { parameter: \"ink\", word: \"live\" },\n",
+        "    textForm: { parameter: \"ratio\", values: [\"1:1\"] },\n",
+    ] {
+        assert!(text("operations.ts").contains(entry), "{entry}");
+    }
 }
 
 #[test]

@@ -47,7 +47,10 @@ fn bytes_may_have_several_media_types() {
     let at = format!("{LINE}/get/responses/200/content");
     assert_eq!(
         several(json!({"audio/mpeg": bytes, "text/plain": {"schema": {"type": "string"}}})),
-        [format!("{at}: audio/mpeg stands beside another answer; keep one, or make two operations of it")]
+        [format!(
+            "{at}: audio/mpeg stands beside another answer; keep one, make two operations of it, or, if a member of the body \
+             asks for a text, name it in x-when"
+        )]
     );
 }
 
@@ -108,8 +111,40 @@ fn unsupported_response_media_type_is_rejected() {
     assert_eq!(
         of_answer(&both),
         [format!(
-            "{LINE}/get/responses/200/content: text/plain stands beside another answer; keep one, or make two \
-             operations of it"
+            "{LINE}/get/responses/200/content: text/plain stands beside another answer; keep one, make two operations of it, \
+             or, if a member of the body asks for a text, name it in x-when"
+        )]
+    );
+}
+
+#[test]
+fn text_that_a_member_asks_for_stands_beside_json_alone() {
+    let asked = json!({"schema": {"type": "string"}, "x-when": {"parameter": "ink", "values": ["red"]}});
+    let line = json!({"schema": {"$ref": "#/components/schemas/Line"}});
+    let several =
+        |content: Value| of_answer(&json!({"200": {"description": "The line.", "content": content}}));
+    let at = format!("{LINE}/get/responses/200/content");
+    for (kind, content) in [
+        ("text/plain", json!({"text/plain": asked})),
+        ("image/png", json!({"application/json": line, "image/png": asked})),
+    ] {
+        assert!(
+            several(content.clone()).contains(&format!(
+                "{at}/{}/x-when: only a text beside application/json has x-when; remove it",
+                kind.replace('/', "~1")
+            )),
+            "{content}"
+        );
+    }
+    assert!(
+        several(json!({"application/json": line, "text/plain": asked, "text/csv": asked}))
+            .contains(&format!("{at}: x-when stands at two texts; one media type has all values"))
+    );
+    // The operation has no body whose member could ask for it.
+    assert_eq!(
+        several(json!({"application/json": line, "text/plain": asked})),
+        [format!(
+            "{at}/text~1plain/x-when/values: these are no values of `ink`, whose enum lists them; correct one or the other"
         )]
     );
 }

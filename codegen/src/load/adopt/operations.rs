@@ -248,6 +248,19 @@ fn body(
     }
 }
 
+/// The media type of a text in UTF-8, without that it is: text is.
+fn without_charset(kind: String) -> String {
+    match kind.split_once(';') {
+        Some((plain, rest))
+            if plain.starts_with("text/")
+                && ["charset=utf-8", "charset=\"utf-8\""].contains(&rest.trim().to_ascii_lowercase().as_str()) =>
+        {
+            plain.trim().to_owned()
+        }
+        _ => kind,
+    }
+}
+
 /// Answers in their places, each with one form.
 fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Notes) {
     let mut streams = false;
@@ -258,6 +271,7 @@ fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Note
             notes.add(&at, "headers of answers have no types: read them from the raw response");
         }
         let Some(content) = answer.get_mut("content").and_then(Value::as_object_mut) else { continue };
+        *content = std::mem::take(content).into_iter().map(|(kind, media)| (without_charset(kind), media)).collect();
         if only(JSON, content, &child(&at, "content"), notes) {
             continue;
         }

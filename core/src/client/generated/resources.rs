@@ -903,6 +903,15 @@ impl AudioTranscriptions<'_> {
     /// An addition of this gateway.
     ///
     /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::TranscriptionRequest::new(gatewright::FilePart::new("boat.wav", vec![0_u8; 16_000]), "transcription_model_1").with_response_format("text".parse()?);
+    /// let text = client.audio().transcriptions().create_text(&body).await?.into_inner();
+    /// println!("{text}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_text(&self, body: &types::TranscriptionRequest) -> Result<Response<String>, Error> {
         TypedCall::new(self.client, &operations::CREATE_TRANSCRIPTION_AS_TEXT).body(body).files("file", &body.file).text().await
     }
@@ -973,6 +982,15 @@ impl AudioTranslations<'_> {
     /// file. With response_format text, srt or vtt the response is that text. An addition of this gateway.
     ///
     /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = gatewright::types::TranslationRequest::new(gatewright::FilePart::new("boat.wav", vec![0_u8; 16_000]), "transcription_model_1").with_response_format("text".parse()?);
+    /// let text = client.audio().translations().create_text(&body).await?.into_inner();
+    /// println!("{text}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_text(&self, body: &types::TranslationRequest) -> Result<Response<String>, Error> {
         TypedCall::new(self.client, &operations::CREATE_TRANSLATION_AS_TEXT).body(body).files("file", &body.file).text().await
     }

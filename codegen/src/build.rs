@@ -13,14 +13,15 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::document::{
-    Document, FORM, OperationNode, child, is_true, members_of, non_json_body, request_media,
-    responses, schema_name, strings, text, text_form,
+    Document, FORM, OperationNode, child, is_true, members_of, non_json_body, request_media, responses,
+    schema_name, strings, text, text_form,
 };
 use super::error_statuses::statuses;
 use super::load::Sources;
 use super::model::{
     Additional, Api, Constraints, Encoding, Field, FinalDocument, Helper, Kind, Location, Object, Operation,
-    Parameter, PrerequisiteCall, Schema, SpecEnum, Stream, StreamMode, StreamSwitch, StringEnum, Type, Union, Webhook,
+    Parameter, PrerequisiteCall, Schema, SpecEnum, Stream, StreamMode, StreamSwitch, StringEnum, Type, Union,
+    Webhook,
 };
 use super::names;
 use super::schema::{

@@ -130,7 +130,8 @@ pub(crate) const RESPONSE: &[&str] = &["$ref", "description", "headers", "conten
 pub(crate) const HEADER: &[&str] = &["$ref", "description", "required", "schema", "x-source"];
 
 /// Members of a media type.
-pub(crate) const MEDIA: &[&str] = &["schema", "example", "examples", "x-example-from", "x-item-schema", "x-when"];
+pub(crate) const MEDIA: &[&str] =
+    &["schema", "example", "examples", "x-example-from", "x-item-schema", "x-when"];
 
 /// Members of the components.
 pub(crate) const COMPONENTS: &[&str] =

@@ -25,6 +25,7 @@ mod passthrough_request;
 mod passthrough_stream;
 mod pictures;
 mod plain;
+mod plain_events;
 mod prepare;
 mod provider_objects;
 mod request_meta;
@@ -47,7 +48,7 @@ use gatewright::redact::Redactor;
 use gatewright_config::ModelKind;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::{Action, PlainAction};
-use http::HeaderValue;
+use http::{HeaderValue, header};
 use tracing::Span;
 
 use self::attempt::SuccessfulAnswer;
@@ -90,6 +91,8 @@ struct RequestContext {
     action: Action,
     meta: RequestMeta,
     framing: Framing,
+    /// Whether the client wants the answer as events.
+    streams: bool,
     route: Arc<ModelRoute>,
     /// Estimated number of tokens of the request.
     input: u64,
@@ -106,9 +109,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call) -> Response {
     let begun = RequestContext::begin(app, &call, protocol);
     let model = begun.as_ref().ok().and_then(Option::as_ref).map(|begun| Arc::clone(&begun.route.id));
     let answered = match begun {
-        Ok(Some(request_context)) if request_context.action == (Action::Answer { stream: true }) => {
-            keepalive::answer(request_context).await
-        }
+        Ok(Some(request_context)) if request_context.streams => keepalive::answer(request_context).await,
         // Boxed separately, to keep the future of a stream small.
         Ok(Some(request_context)) => Box::pin(request_context.execute()).await,
         Ok(None) => Err(refusal(app, &call).await),
@@ -219,17 +220,23 @@ impl RequestContext {
             Action::Image => ModelKind::Image,
             _ => ModelKind::Text,
         };
+        let plain_stream = matches!(action, Action::Plain(_)) && plain_events::are_asked_for(call);
         let asks_for_stream = call.form.as_ref().is_some_and(|form| form.asks_for_stream);
-        if asks_for_stream || kind != ModelKind::Text && meta.stream {
-            let message = format!("{} cannot be streamed; omit stream", kind.products());
+        if !plain_stream && (asks_for_stream || kind != ModelKind::Text && meta.stream) {
+            let way_out = match call.operation.stream {
+                StreamMode::Word(name, word) => format!("set {name} to {word:?} instead of stream"),
+                _ => "omit stream".to_owned(),
+            };
+            let message = format!("{} cannot be streamed; {way_out}", kind.products());
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
         }
+        let streams = plain_stream || action == Action::Answer { stream: true };
         let route = app.live.routes.load().find_of(kind, &meta.model).map(Arc::clone);
         let Some(route) = route else { return Ok(None) };
         let input = estimate::of_document(&call.body) as u64;
         let (app, call) = (Arc::clone(app), Arc::clone(call));
         let span = current_span();
-        Ok(Some(Self { app, call, protocol, action, meta, framing, route, input, span }))
+        Ok(Some(Self { app, call, protocol, action, meta, framing, streams, route, input, span }))
     }
 
     async fn execute(self) -> Result<Response, ApiError> {
@@ -369,13 +376,12 @@ impl RequestContext {
     }
 
     fn attempt_metrics(&self, attempt: &UpstreamAttempt) -> AttemptMetrics {
-        let streams = self.action == Action::Answer { stream: true };
         AttemptMetrics::at(
             attempt,
             &self.app.telemetry.metrics,
             self.span.as_ref(),
             self.call.operation,
-            streams,
+            self.streams,
         )
     }
 
@@ -453,7 +459,11 @@ impl RequestContext {
                     Some(id) => self.background(id, &attempt).follow(&self.app, charge),
                     None => drop(charge),
                 }
-                held_json(document, share)
+                let mut response = held_json(document, share);
+                if let Some(form) = &upstream_request.form {
+                    response.headers_mut().insert(header::CONTENT_TYPE, form.media_type());
+                }
+                response
             }
             SuccessfulAnswer::Stream(stream) => {
                 // Otherwise the client disconnected before it began.

@@ -185,7 +185,7 @@ impl StreamInspector {
     }
 
     /// Counts text that the model wrote, in bytes.
-    pub(crate) fn note_written(&mut self, bytes: usize) {
+    pub fn note_written(&mut self, bytes: usize) {
         self.written = self.written.saturating_add(bytes as u64);
     }
 

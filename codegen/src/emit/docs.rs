@@ -93,7 +93,13 @@ fn section(api: &Api, operation: &Operation) -> String {
     }
     if let Some(form) = &operation.text_form {
         let values: Vec<String> = form.values.iter().map(|value| format!("`{value}`")).collect();
-        _ = writeln!(out, "- Text: when `{}` is {}, `{}`", form.parameter, values.join(" or "), form.media_type);
+        _ = writeln!(
+            out,
+            "- Text: when `{}` is {}, `{}`",
+            form.parameter,
+            values.join(" or "),
+            form.media_type
+        );
     }
     if let Some(stream) = &operation.stream {
         let how = match &stream.mode {

@@ -38,7 +38,9 @@ pub(super) fn table(api: &Api) -> File {
     }
     code.push_str("];\n");
     if api.target.is_own_crate() {
-        code.push_str("\n/// The rows of operations whose response is text because a member of the body asks for it.\n");
+        code.push_str(
+            "\n/// The rows of operations whose response is text because a member of the body asks for it.\n",
+        );
         code.push_str("pub(crate) const AS_TEXT: &[&Operation] = &[\n");
         for operation in api.operations.iter().filter(|operation| operation.text_form.is_some()) {
             _ = writeln!(code, "    &{}_AS_TEXT,", names::constant(&operation.id));

@@ -9,7 +9,9 @@ use anyhow::Result;
 
 use super::rust::{Signature, Signatures};
 use super::{Input, client_file, comment, origin, shown_code};
-use crate::model::{Api, File, Location, NonJsonBody, Operation, Parameter, Resource, Stream, TextForm, Type};
+use crate::model::{
+    Api, File, Location, NonJsonBody, Operation, Parameter, Resource, Stream, TextForm, Type,
+};
 use crate::names;
 
 pub(super) use self::reference::describe;

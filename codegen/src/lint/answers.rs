@@ -59,9 +59,13 @@ pub(super) fn lint_success(document: &Document, operation: &Value, at: &str, pro
         );
     }
     if let Some((kind, _)) = content.iter().find(|(kind, media)| {
-        is_asked_for(media) && (!kind.starts_with("text/") || *kind == "text/event-stream" || plain != ["application/json"])
+        is_asked_for(media)
+            && (!kind.starts_with("text/") || *kind == "text/event-stream" || plain != ["application/json"])
     }) {
-        report(&child(&child(&at, kind), "x-when"), "only a text beside application/json has x-when; remove it".to_owned());
+        report(
+            &child(&child(&at, kind), "x-when"),
+            "only a text beside application/json has x-when; remove it".to_owned(),
+        );
     }
     if content.iter().filter(|(_, media)| is_asked_for(media)).count() > 1 {
         report(&at, "x-when stands at two texts; one media type has all values".to_owned());

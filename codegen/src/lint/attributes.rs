@@ -121,7 +121,8 @@ impl Lint<'_> {
                 }
             }
             (None, Some(Value::Bool(true))) => {}
-            _ => self.report(&at, "must be {parameter: NAME}, {parameter: NAME, value: WORD} or {always: true}"),
+            _ => self
+                .report(&at, "must be {parameter: NAME}, {parameter: NAME, value: WORD} or {always: true}"),
         }
     }
 
@@ -130,7 +131,9 @@ impl Lint<'_> {
         for (status, response) in responses(operation) {
             for (kind, media) in members_of(response, "content") {
                 let Some(when) = media.get("x-when") else { continue };
-                let at = ["responses", status, "content", kind, "x-when"].iter().fold(at.to_owned(), |at, key| child(&at, key));
+                let at = ["responses", status, "content", kind, "x-when"]
+                    .iter()
+                    .fold(at.to_owned(), |at, key| child(&at, key));
                 self.keys(when, &at, "x-when", WHEN);
                 let name = text(when, "parameter");
                 let values: Vec<Value> = items_of(when, "values").cloned().collect();
@@ -146,7 +149,10 @@ impl Lint<'_> {
         let known = member.and_then(|member| member.get("enum")?.as_array());
         let is_known = |word: &Value| word.is_string() && known.is_some_and(|known| known.contains(word));
         if words.is_empty() || !words.iter().all(is_known) {
-            self.report(at, format!("these are no values of `{name}`, whose enum lists them; correct one or the other"));
+            self.report(
+                at,
+                format!("these are no values of `{name}`, whose enum lists them; correct one or the other"),
+            );
         }
     }
 

@@ -41,10 +41,15 @@ impl Api {
             return Vec::new();
         }
         let text = operation.text_form.as_ref().map(|text| {
-            (AnswerKind::Text, &text.parameter, text.values.iter().map(|value| Value::from(value.as_str())).collect())
+            (
+                AnswerKind::Text,
+                &text.parameter,
+                text.values.iter().map(|value| Value::from(value.as_str())).collect(),
+            )
         });
-        let stream =
-            operation.stream_switch().map(|switch| (AnswerKind::Stream, &switch.parameter, vec![switch.on()]));
+        let stream = operation
+            .stream_switch()
+            .map(|switch| (AnswerKind::Stream, &switch.parameter, vec![switch.on()]));
         // A stream is one whatever the format of its text is, so its switch is the last.
         let switches: Vec<(AnswerKind, &String, Vec<Value>)> = text.into_iter().chain(stream).collect();
         if switches.is_empty() {

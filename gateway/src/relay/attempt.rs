@@ -7,7 +7,7 @@ use futures_util::stream;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::{Action, PlainAction, ResponseContext};
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::Value;
 
 use super::conversation_state::ResponseRecorder;
@@ -16,12 +16,15 @@ use super::event_reader::StreamFormat;
 use super::failure::AttemptFailure;
 use super::passthrough_stream::{EventProcessor, PassthroughStream};
 use super::plain::PassedAnswer;
+use super::plain_events::{PlainEvents, SoundEvents};
 use super::prepare::UpstreamRequest;
-use super::sound::Sound;
+use super::sound::{Label, Sound};
 use super::stream::Stream;
 use super::translate_request::AnswerTranslation;
 use super::translate_stream::StreamTranslation;
-use super::{LONG_BODY, RequestContext, document, error_body, pictures, plain, translate_request};
+use super::{
+    LONG_BODY, RequestContext, document, error_body, pictures, plain, plain_events, translate_request,
+};
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{NoAnswer, Request};
@@ -68,12 +71,14 @@ pub(super) async fn ask(
     };
     let answer = endpoint.send(request, attempt.key()).await;
     let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;
-    if request_context.action == Action::Plain(PlainAction::Speak) {
+    let speaks = request_context.action == Action::Plain(PlainAction::Speak);
+    let media_type = head.headers.get(header::CONTENT_TYPE);
+    if speaks && (!request_context.streams || media_type.is_some_and(is_sound)) {
         // Boxed: this is rare, and shouldn't grow the future of every request.
-        return Box::pin(sound(request_context, protocol, attempt, &head.headers, body)).await;
+        return Box::pin(sound(request_context, upstream_request, attempt, &head.headers, body)).await;
     }
     let media_type = text(&head.headers, &header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
-    let streams = request_context.action == Action::Answer { stream: true };
+    let streams = request_context.streams;
     let (format, body) = if let Some(format) = StreamFormat::of(&media_type) {
         (Some(format), body)
     } else if streams && !media_type.starts_with("application/json") {
@@ -92,6 +97,9 @@ pub(super) async fn ask(
     } else {
         (None, body)
     };
+    if speaks && format.is_none() {
+        return Box::pin(sound(request_context, upstream_request, attempt, &head.headers, body)).await;
+    }
     passed(request_context, upstream_request, attempt, body, format).await
 }
 
@@ -173,7 +181,7 @@ pub(super) async fn passed(
 ) -> Result<SuccessfulAnswer, AttemptFailure> {
     let endpoint = &attempt.destination.provider.endpoint;
     let redactor = &endpoint.redactor;
-    let streams = request_context.action == Action::Answer { stream: true };
+    let streams = request_context.streams;
     let (format, body) = if let Some(format) = format.filter(|_| streams) {
         (format, body)
     } else {
@@ -184,14 +192,23 @@ pub(super) async fn passed(
             return passed_document(request_context, upstream_request, attempt, document, share).await;
         }
         // Boxed: this is rare, and shouldn't grow the future of every stream.
-        let events = Box::pin(as_events(request_context, upstream_request, attempt, document, share)).await?;
-        (StreamFormat::ServerSentEvents, events)
+        let events = Box::pin(async {
+            if matches!(request_context.action, Action::Plain(_)) {
+                transcript_events(request_context, upstream_request, attempt, document, share).await
+            } else {
+                as_events(request_context, upstream_request, attempt, document, share).await
+            }
+        });
+        (StreamFormat::ServerSentEvents, events.await?)
     };
     // Clients of the embedded provider may half-close the connection: its answers cost nothing.
     let is_embedded = attempt.destination.provider.is_simulator();
     let presence = if is_embedded { Presence::default() } else { request_context.call.presence.clone() };
     let stores = upstream_request.recorder.is_some();
     let events: Box<dyn EventProcessor> = match &upstream_request.context {
+        _ if matches!(request_context.action, Action::Plain(_)) => {
+            Box::new(PlainEvents::new(request_context.call.operation.last_events))
+        }
         None => {
             let hide_usage = !request_context.meta.include_usage && !is_embedded;
             let inspector =
@@ -239,10 +256,15 @@ pub(super) async fn passed(
     Ok(SuccessfulAnswer::Stream(Box::new(stream)))
 }
 
-/// Turns a successful response with a sound into an answer for the client. `protocol`: the upstream's.
+/// Whether a media type is that of a sound.
+fn is_sound(media_type: &HeaderValue) -> bool {
+    Label::of(media_type) == Label::Sound
+}
+
+/// Turns a successful response with a sound into an answer for the client.
 pub(super) async fn sound(
     request_context: &RequestContext,
-    protocol: Protocol,
+    upstream_request: &UpstreamRequest,
     attempt: &UpstreamAttempt,
     headers: &HeaderMap,
     body: Body,
@@ -252,8 +274,44 @@ pub(super) async fn sound(
     let presence =
         if provider.is_simulator() { Presence::default() } else { request_context.call.presence.clone() };
     let share = request_context.app.share_of(&request_context.call.caller);
-    let sound = Sound::begin(headers, body, protocol, &provider.endpoint, presence, share).await?;
-    Ok(SuccessfulAnswer::Sound(Box::new(sound)))
+    let (protocol, endpoint) = (upstream_request.protocol, &provider.endpoint);
+    let sound = Sound::begin(headers, body, protocol, endpoint, presence, share).await?;
+    if !request_context.streams {
+        return Ok(SuccessfulAnswer::Sound(Box::new(sound)));
+    }
+    let events = SoundEvents::of(sound);
+    passed(request_context, upstream_request, attempt, events, Some(StreamFormat::ServerSentEvents)).await
+}
+
+/// Events for a client that requested a stream, made from the transcript that the upstream returned as a whole.
+async fn transcript_events(
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &UpstreamAttempt,
+    document: Bytes,
+    share: Reservation,
+) -> Result<Body, AttemptFailure> {
+    let answered = passed_document(request_context, upstream_request, attempt, document, share).await?;
+    let redactor = &attempt.destination.provider.endpoint.redactor;
+    let SuccessfulAnswer::Document { document, mut share, .. } = answered else {
+        return Err(AttemptFailure::broken("is not a transcript", redactor));
+    };
+    let text = std::str::from_utf8(&document).unwrap_or_default();
+    // The text is in two events, and once more while they are written.
+    share
+        .hold(share.bytes().saturating_add(document.len().saturating_mul(3)))
+        .map_err(|why| AttemptFailure::no_room(why, redactor))?;
+    let events =
+        plain_events::of_transcript(text).ok_or_else(|| AttemptFailure::broken("has no text", redactor))?;
+    Ok(held_events(events, share))
+}
+
+/// A body of events. `share`: lasts until the stream takes them.
+fn held_events(events: Bytes, share: Reservation) -> Body {
+    Body::from_stream(stream::once(async move {
+        drop(share);
+        Ok::<_, Infallible>(events)
+    }))
 }
 
 /// Events for a client that requested a stream, made from the JSON document that the upstream returned.
@@ -282,11 +340,7 @@ async fn as_events(
         write()
     };
     let (events, share) = written?;
-    // The reservation lasts until the stream takes the events.
-    Ok(Body::from_stream(stream::once(async move {
-        drop(share);
-        Ok::<_, Infallible>(events)
-    })))
+    Ok(held_events(events.into(), share))
 }
 
 /// Records a relayed answer.

@@ -85,8 +85,7 @@ async fn answered(
         upstream_request.dropped = Some(ignored);
     }
     if request_context.action == Action::Plain(PlainAction::Speak) {
-        let protocol = upstream_request.protocol;
-        let sound = attempt::sound(request_context, protocol, attempt, &head.headers, body);
+        let sound = attempt::sound(request_context, upstream_request, attempt, &head.headers, body);
         return sound.await.map_err(AttemptFailure::into_error);
     }
     let media_type = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);

@@ -81,6 +81,11 @@ pub(crate) trait EventProcessor: Send {
     /// Estimated tokens of the answer so far.
     fn output(&self) -> u64;
 
+    /// The length of the sound that the upstream transcribed, if it states it.
+    fn sound_millis(&self) -> Option<u64> {
+        None
+    }
+
     /// The response as the stream began it, which its provider may finish without a reader (responses).
     fn started(&self) -> Option<&RawValue> {
         None

@@ -17,6 +17,7 @@ use gatewright::redact::Redactor;
 use gatewright_protocol::PlainAction;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::lazy_json::{items, members, place, spliced};
+use http::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -24,7 +25,6 @@ use serde_json::value::RawValue;
 use self::embeddings::EmbeddingForm;
 use self::moderations::ModerationForm;
 use self::rankings::RankingForm;
-use self::transcripts::TranscriptForm;
 use super::document::MAX_BYTES;
 use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
@@ -44,6 +44,11 @@ pub(super) trait AnswerForm: Debug + Send + Sync {
     /// Whether every answer states the tokens of the request.
     fn states_usage(&self) -> bool {
         true
+    }
+
+    /// What the client gets.
+    fn media_type(&self) -> HeaderValue {
+        HeaderValue::from_static("application/json")
     }
 }
 
@@ -104,7 +109,7 @@ pub(super) fn form_of(action: PlainAction, request: &Value, body: &Bytes) -> Opt
         PlainAction::Embed { .. } => Arc::new(EmbeddingForm::of(request)),
         PlainAction::Rerank => Arc::new(RankingForm::of(request, body)),
         PlainAction::Moderate => Arc::new(ModerationForm::of(request)),
-        PlainAction::Transcribe | PlainAction::Translate => Arc::new(TranscriptForm),
+        PlainAction::Transcribe | PlainAction::Translate => transcripts::form_of(request),
         PlainAction::Speak => return None,
     };
     Some(form)

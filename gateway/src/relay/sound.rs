@@ -64,7 +64,7 @@ pub(super) fn characters_of(request: &[u8]) -> u64 {
 
 /// Why a sound ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum CutOff {
+pub(super) enum CutOff {
     #[error("the provider's response was cut off")]
     Broken,
     #[error("the provider's response is larger than {MAX_BYTES} bytes")]
@@ -136,7 +136,7 @@ impl Sound {
     }
 
     /// The next bytes for the client; none at the end. Errors: it was cut off.
-    async fn next(&mut self) -> Option<Result<Bytes, CutOff>> {
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, CutOff>> {
         while !self.is_over {
             let frame = tokio::select! {
                 biased;
@@ -202,7 +202,7 @@ impl Drop for Sound {
 
 /// What the media type says about a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Label {
+pub(super) enum Label {
     Sound,
     /// Bytes of any kind.
     Bytes,
@@ -211,7 +211,7 @@ enum Label {
 }
 
 impl Label {
-    fn of(media_type: &HeaderValue) -> Self {
+    pub(super) fn of(media_type: &HeaderValue) -> Self {
         let media_type = media_type.to_str().unwrap_or_default().to_ascii_lowercase();
         let name = media_type.split(';').next().unwrap_or_default().trim();
         match name {

@@ -121,8 +121,8 @@ impl Request<'_> {
         headers.insert(header::CONTENT_TYPE, media_type);
         let accepted = match self.action {
             Action::Answer { stream: true } => binding.stream.media_type,
-            // Errors are JSON, sounds of any type.
-            Action::Plain(PlainAction::Speak) => "*/*",
+            // Errors are JSON, sounds of any type; a transcript may be text or events.
+            Action::Plain(PlainAction::Speak | PlainAction::Transcribe | PlainAction::Translate) => "*/*",
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));

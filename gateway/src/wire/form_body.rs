@@ -76,7 +76,13 @@ impl FormBody {
                 if known.name == "model" {
                     model = Some(part.content.clone());
                 }
-                limits::field(operation, known.name, text(known, &part, &bytes, &mut left)?)
+                let text = text(known, &part, &bytes, &mut left)?;
+                if known.name == STREAM {
+                    asks_for_stream = !is_off(text.as_bytes());
+                    switch(text)
+                } else {
+                    limits::field(operation, known.name, text)
+                }
             };
             match members.get_mut(known.name) {
                 None if known.is_list => _ = members.insert(known.name.to_owned(), vec![value].into()),
@@ -159,6 +165,17 @@ fn is_off(value: &[u8]) -> bool {
     value.is_empty() || value.eq_ignore_ascii_case(b"false") || value == b"0"
 }
 
+/// The value of the member that turns streaming on, as servers read it. Anything else stays a text.
+fn switch(text: &str) -> Value {
+    if is_off(text.as_bytes()) {
+        Value::Bool(false)
+    } else if text.eq_ignore_ascii_case("true") || text == "1" {
+        Value::Bool(true)
+    } else {
+        Value::from(text)
+    }
+}
+
 fn wrong(known: &FormMember, why: &str) -> ApiError {
     ApiError::new(&ErrorCode::INVALID_VALUE, format!("{} {why}", known.name)).param(known.name)
 }
@@ -231,8 +248,9 @@ mod tests {
             ("1", true),
             ("no", true),
         ] {
-            let (form, _) = read(&[part("name=\"stream\"", value)]).expect("a form");
-            assert_eq!(form.asks_for_stream, expected, "{value}");
+            let (form, members) = read(&[part("name=\"stream\"", value)]).expect("a form");
+            let read = if value == "no" { json!("no") } else { json!(expected) };
+            assert_eq!((form.asks_for_stream, &members["stream"]), (expected, &read), "{value}");
         }
     }
 

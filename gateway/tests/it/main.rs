@@ -1,6 +1,7 @@
 //! The gateway over real sockets, rule by rule. Each test cites the section of the specification that it verifies.
 
 mod access_tokens;
+mod audio_answers;
 mod auth;
 mod batches;
 mod bucket;

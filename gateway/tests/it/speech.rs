@@ -130,7 +130,7 @@ async fn bounds_are_checked_before_any_upstream_is_called() {
         ("speed", json!(0.2)),
         ("speed", json!(4.1)),
         ("speed", json!("1")),
-        ("stream_format", json!("sse")),
+        ("stream_format", json!("new")),
         ("model", json!("")),
         ("stream", json!(true)),
     ] {

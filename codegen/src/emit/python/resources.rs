@@ -355,7 +355,13 @@ fn signatures(api: &Api, operation: &Operation, face: ClientVariant) -> String {
     };
     let variants = api.call_variants(operation);
     if variants.is_empty() {
-        return signature(api, operation, face, &[], &stream.or(document).unwrap_or_else(|| "None".to_owned()));
+        return signature(
+            api,
+            operation,
+            face,
+            &[],
+            &stream.or(document).unwrap_or_else(|| "None".to_owned()),
+        );
     }
     let text = operation.text_form.as_ref().map(|_| "builtins.str".to_owned());
     let all: Vec<String> = [document.clone(), text, stream.clone()].into_iter().flatten().collect();
@@ -405,7 +411,9 @@ pub(super) fn signature(
         let condition = members.iter().find(|(name, _)| name == keyword.wire);
         let ty = match condition {
             Some((_, MemberCondition::OneOf(values))) => literal(values),
-            Some((_, MemberCondition::AtMost(values))) => format!("{} | NotGiven | None = ...", literal(values)),
+            Some((_, MemberCondition::AtMost(values))) => {
+                format!("{} | NotGiven | None = ...", literal(values))
+            }
             None => {
                 let end = if keyword.required { "" } else { " | NotGiven = ..." };
                 sent.sent(keyword.ty, keyword.accepts_type) + end

@@ -52,7 +52,10 @@ fn words_that_decide_what_the_answer_is_become_overloads() {
     let create = class.split("def retrieve").next().unwrap_or_default();
     assert_snapshot!(create.lines().filter(interesting).collect::<Vec<_>>().join("\n"));
     let module = file(&asked_by_words(), "resources.py");
-    assert!(module.contains("        if ink == \"live\":\n            return self._client._open("), "{module}");
+    assert!(
+        module.contains("        if ink == \"live\":\n            return self._client._open("),
+        "{module}"
+    );
 }
 
 #[test]

@@ -75,8 +75,7 @@ pub(super) fn example(api: &Api, operation: &Operation, asked: Option<(&str, Val
     let earlier: Vec<String> = earlier_calls(api, operation)
         .map(|(name, earlier)| format!("const {name} = await {};\n", call(api, earlier, None, true)))
         .collect();
-    let streams =
-        asked.as_ref().is_some_and(|(name, _)| operation.stream_parameter() == Some(*name));
+    let streams = asked.as_ref().is_some_and(|(name, _)| operation.stream_parameter() == Some(*name));
     let call = call(api, operation, asked, false);
     let rest = if operation.always_streams() || streams {
         format!("for await (const event of await {call}) console.log(event);\n")

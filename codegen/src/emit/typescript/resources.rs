@@ -172,8 +172,7 @@ fn method(api: &Api, operation: &Operation) -> String {
     } else {
         let single = single.unwrap_or_else(|| "undefined".to_owned());
         let text = operation.text_form.as_ref().map(|_| "string".to_owned());
-        let all: Vec<String> =
-            [Some(single.clone()), text, stream.clone()].into_iter().flatten().collect();
+        let all: Vec<String> = [Some(single.clone()), text, stream.clone()].into_iter().flatten().collect();
         let stream = stream.unwrap_or_default();
         let any = all.join(" | ");
         for variant in &variants {

@@ -206,7 +206,8 @@ fn words_that_decide_what_the_answer_is_become_overloads() {
         file.contents.clone()
     };
     let resources = text("resources.ts");
-    let overloads: Vec<&str> = resources.lines().filter(|line| line.starts_with("  create(params: Line")).collect();
+    let overloads: Vec<&str> =
+        resources.lines().filter(|line| line.starts_with("  create(params: Line")).collect();
     assert_snapshot!(overloads.join("\n"));
     for entry in [
         "    stream: { parameter: \"ink\", word: \"live\" },\n",

@@ -253,7 +253,8 @@ fn without_charset(kind: String) -> String {
     match kind.split_once(';') {
         Some((plain, rest))
             if plain.starts_with("text/")
-                && ["charset=utf-8", "charset=\"utf-8\""].contains(&rest.trim().to_ascii_lowercase().as_str()) =>
+                && ["charset=utf-8", "charset=\"utf-8\""]
+                    .contains(&rest.trim().to_ascii_lowercase().as_str()) =>
         {
             plain.trim().to_owned()
         }
@@ -271,7 +272,8 @@ fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Note
             notes.add(&at, "headers of answers have no types: read them from the raw response");
         }
         let Some(content) = answer.get_mut("content").and_then(Value::as_object_mut) else { continue };
-        *content = std::mem::take(content).into_iter().map(|(kind, media)| (without_charset(kind), media)).collect();
+        *content =
+            std::mem::take(content).into_iter().map(|(kind, media)| (without_charset(kind), media)).collect();
         if only(JSON, content, &child(&at, "content"), notes) {
             continue;
         }

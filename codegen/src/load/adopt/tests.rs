@@ -125,8 +125,14 @@ fn what_clients_do_not_do_is_left_out_with_a_note() {
 fn text_answer_in_utf_8_needs_no_charset() {
     let text = json!({"schema": {"type": "string"}});
     let kinds = |kind: &str| {
-        let (fill, _) = operation_with("responses", json!({"200": {"description": "It.", "content": {kind: text}}}));
-        fill["responses"]["200"]["content"].as_object().expect("there is a text").keys().cloned().collect::<Vec<_>>()
+        let (fill, _) =
+            operation_with("responses", json!({"200": {"description": "It.", "content": {kind: text}}}));
+        fill["responses"]["200"]["content"]
+            .as_object()
+            .expect("there is a text")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert_eq!(kinds("text/plain; charset=utf-8"), ["text/plain"]);
     assert_eq!(kinds("text/csv;charset=\"UTF-8\""), ["text/csv"]);

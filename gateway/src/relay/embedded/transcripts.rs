@@ -1,15 +1,19 @@
 //! Transcripts of the simulator. A translation is a transcript, too: its words are English.
 
+use std::fmt::Write as _;
+use std::time::Duration;
+
 use gatewright::limits::Rules;
 use gatewright_config::ModelKind;
 use gatewright_protocol::json::list;
 use gatewright_simulator::budget::Budget;
 use gatewright_simulator::tokens::counted;
 use gatewright_simulator::transcript::Transcript;
+use http::{HeaderValue, header};
 use serde_json::{Value, json};
 
 use crate::models;
-use crate::wire::{ApiError, Call, Response, json_response};
+use crate::wire::{ApiError, Body, Call, Response, json_response};
 
 /// Tokens of a second of sound.
 const TOKENS_PER_SECOND: f64 = 10.0;
@@ -31,14 +35,55 @@ pub(super) fn create(call: &Call, model: &str, budget: &Budget) -> Result<Respon
         reason = "a conversion of floats saturates"
     )]
     let input = (transcript.seconds * TOKENS_PER_SECOND).ceil() as usize;
-    let mut answer = json!({
-        "text": text,
-        "usage": {
-            "type": "tokens", "input_tokens": input, "output_tokens": output, "total_tokens": input.saturating_add(output),
-        },
+    let usage = json!({
+        "type": "tokens", "input_tokens": input, "output_tokens": output, "total_tokens": input.saturating_add(output),
     });
+    if request["stream"] == true {
+        return Ok(response("text/event-stream", events(&transcript, &text, usage)));
+    }
+    let seconds = transcript.seconds;
+    let text_of = |text| Ok(response("text/plain; charset=utf-8", text));
+    match request["response_format"].as_str() {
+        Some("text") => return text_of(text + "\n"),
+        Some("srt") => {
+            return text_of(format!("1\n{} --> {}\n{text}\n\n", time(0.0, ','), time(seconds, ',')));
+        }
+        Some("vtt") => {
+            return text_of(format!("WEBVTT\n\n{} --> {}\n{text}\n\n", time(0.0, '.'), time(seconds, '.')));
+        }
+        _ => {}
+    }
+    let mut answer = json!({ "text": text, "usage": usage });
     describe(&mut answer, &transcript, &request);
     Ok(json_response(&answer))
+}
+
+fn response(media_type: &'static str, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// A word for an event, and the whole text with the usage in the last one.
+fn events(transcript: &Transcript, text: &str, usage: Value) -> String {
+    let mut out = String::new();
+    for (index, word) in transcript.words.iter().enumerate() {
+        let delta = if index == 0 { (*word).to_owned() } else { format!(" {word}") };
+        event(&mut out, &json!({ "type": "transcript.text.delta", "delta": delta }));
+    }
+    event(&mut out, &json!({ "type": "transcript.text.done", "text": text, "usage": usage }));
+    out
+}
+
+fn event(out: &mut String, data: &Value) {
+    _ = write!(out, "data: {data}\n\n");
+}
+
+/// A time of subtitles: `00:01:02.500`. mark: before the milliseconds.
+fn time(seconds: f64, mark: char) -> String {
+    let millis = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_millis();
+    let (hours, minutes) = (millis / 3_600_000, millis / 60_000 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}{mark}{:03}", millis / 1000 % 60, millis % 1000)
 }
 
 /// Adds what the longer formats have.

@@ -1,11 +1,13 @@
 //! Transcripts of sounds. Servers add members of their own, and segments and words if a client asks for them: all of it passes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use gatewright_protocol::conversation::{Protocol, Usage};
-use gatewright_protocol::lazy_json::members;
+use gatewright_protocol::lazy_json::{members, string};
 use gatewright_system::clock::millis;
+use http::HeaderValue;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -62,8 +64,80 @@ impl AnswerForm for TranscriptForm {
     }
 }
 
+/// What a client wants if it asks for text.
+#[derive(Debug)]
+struct TranscriptTextForm {
+    /// Whether it wants the words alone, which a server that ignores the format sends in JSON.
+    words: bool,
+}
+
+/// What a client wants of a transcription or a translation.
+pub(super) fn form_of(request: &Value) -> Arc<dyn AnswerForm> {
+    let streams = request["stream"] == true;
+    match request["response_format"].as_str() {
+        Some(format @ ("text" | "srt" | "vtt")) if !streams => {
+            Arc::new(TranscriptTextForm { words: format == "text" })
+        }
+        _ => Arc::new(TranscriptForm),
+    }
+}
+
+impl AnswerForm for TranscriptTextForm {
+    fn passed(
+        &self,
+        answered: &Answered<'_>,
+        document: &Bytes,
+        text: &str,
+        share: &mut Reservation,
+    ) -> Passed {
+        match text.trim_start().as_bytes() {
+            [b'{', ..] => {
+                let PassedAnswer { usage, sound_millis, .. } =
+                    TranscriptForm.passed(answered, document, text, share)?;
+                if !self.words {
+                    return Err("is JSON, not the text that was asked for".into());
+                }
+                let words = words_of(text).ok_or("has no text")?;
+                take(share, words.len())?;
+                Ok(PassedAnswer { document: words.into(), usage, sound_millis })
+            }
+            [b'<', rest @ ..] if !self.words || is_page(rest) => {
+                Err("is a page, not the text that was asked for".into())
+            }
+            _ => Ok(PassedAnswer::new(document.clone(), None)),
+        }
+    }
+
+    fn states_usage(&self) -> bool {
+        false
+    }
+
+    fn media_type(&self) -> HeaderValue {
+        HeaderValue::from_static("text/plain; charset=utf-8")
+    }
+}
+
+/// Whether what follows a `<` begins a page.
+fn is_page(rest: &[u8]) -> bool {
+    ["!doctype", "html"].iter().any(|start| {
+        rest.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes()))
+    })
+}
+
+/// The text of a transcript.
+pub(in crate::relay) fn words_of(document: &str) -> Option<String> {
+    let mut words = None;
+    members(document, |name, value| {
+        if name == "text" {
+            words = Some(value);
+        }
+    })
+    .ok()?;
+    string(words?).map(String::from)
+}
+
 /// The tokens that a server reports, in the form of either protocol. `None`: it reports none, or only seconds.
-fn usage_of(reported: &RawValue) -> Option<Usage> {
+pub(in crate::relay) fn usage_of(reported: &RawValue) -> Option<Usage> {
     let of = |protocol: Protocol| {
         protocol.usage_in(reported, Usage::default()).filter(|usage| usage.input.is_some())
     };
@@ -71,7 +145,7 @@ fn usage_of(reported: &RawValue) -> Option<Usage> {
 }
 
 /// The length of the sound: the seconds that the server bills, or those of the transcript.
-fn stated_millis(usage: Option<&RawValue>, duration: Option<&RawValue>) -> Option<u64> {
+pub(in crate::relay) fn stated_millis(usage: Option<&RawValue>, duration: Option<&RawValue>) -> Option<u64> {
     let mut billed = None;
     if let Some(usage) = usage {
         _ = members(usage.get(), |name, value| {

@@ -8,7 +8,7 @@ use gatewright_protocol::inspect::StreamProgress;
 use super::super::attempt_metrics::AttemptMetrics;
 use super::Stream;
 use crate::routing::UpstreamAttempt;
-use crate::usage::Charge;
+use crate::usage::{Charge, MediaUnits, SoundLength};
 
 /// The upstream that answers, and the charge for the request.
 pub(crate) struct StreamAccount {
@@ -44,8 +44,12 @@ impl StreamAccount {
 impl Stream {
     pub(super) fn note_usage(&mut self) {
         let charge = self.account.as_mut().and_then(|account| account.charge.as_mut());
-        if let (Some(charge), Some(usage)) = (charge, self.events.usage()) {
+        let Some(charge) = charge else { return };
+        if let Some(usage) = self.events.usage() {
             charge.set_usage(usage);
+        }
+        if let Some(millis) = self.events.sound_millis() {
+            charge.set_media(MediaUnits { sound: SoundLength::Millis(millis), ..MediaUnits::default() });
         }
     }
 

@@ -170,9 +170,36 @@ test("sounds are transcribed", async () => {
   assert.ok(found.usage.output_tokens > 0);
   const translated = await client.audio.translations.create(request);
   assert.equal(translated.text, found.text);
+});
+
+test("speech arrives as events", async () => {
+  const request = { model: "speech_model_1", input: "a boat", voice: "alloy" };
+  const events = [];
+  for await (const event of await client.audio.speech.create({ ...request, stream_format: "sse" })) {
+    events.push(event);
+  }
+  assert.equal(events.pop().type, "speech.audio.done");
+  const sound = Buffer.concat(events.map(({ audio }) => Buffer.from(audio, "base64")));
+  assert.deepEqual(sound, Buffer.from(await client.audio.speech.create(request)));
+});
+
+test("transcripts arrive as events and as text", async () => {
+  const file = { name: "boat.wav", data: Buffer.from("RIFF") };
+  const request = { model: "transcription_model_1", file };
+  const { text } = await client.audio.transcriptions.create(request);
+  const events = [];
+  for await (const event of await client.audio.transcriptions.create({ ...request, stream: true })) {
+    events.push(event);
+  }
+  assert.equal(events.pop().text, text);
+  assert.equal(events.map(({ delta }) => delta).join(""), text);
+  for (const form of [client.audio.transcriptions, client.audio.translations]) {
+    assert.equal(await form.create({ ...request, response_format: "text" }), `${text}\n`);
+    assert.match(await form.create({ ...request, response_format: "vtt" }), /^WEBVTT\n/);
+  }
   await assert.rejects(
-    client.audio.transcriptions.create({ ...request, response_format: "srt" }),
-    /response_format/,
+    client.audio.transcriptions.create(request, { extraBody: { response_format: "srt" } }),
+    /give response_format to/,
   );
 });
 

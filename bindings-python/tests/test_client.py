@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import math
 import os
@@ -243,10 +244,28 @@ def test_sounds_are_transcribed(client: Client, tmp_path: Path) -> None:
     for form in (client.audio.transcriptions, client.audio.translations):
         again = form.create(model="transcription_model_1", file=tmp_path / "boat.wav")
         assert (again.text, "words" in again) == (found.text, False)
-    with pytest.raises(gatewright.BadRequestError, match="response_format"):
-        client.audio.transcriptions.create(
-            model="transcription_model_1", file=("boat.wav", spoken), response_format="srt"
-        )
+
+
+def test_speech_arrives_as_events(client: Client) -> None:
+    whole = client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
+    with client.audio.speech.create(
+        model="speech_model_1", input="a boat", voice="alloy", stream_format="sse"
+    ) as stream:
+        *deltas, last = stream
+    assert b"".join(base64.b64decode(delta.audio) for delta in deltas) == whole
+    assert last.type == "speech.audio.done"
+
+
+def test_transcripts_arrive_as_events_and_as_text(client: Client) -> None:
+    request: Any = {"model": "transcription_model_1", "file": ("boat.wav", b"RIFF")}
+    found = client.audio.transcriptions.create(**request)
+    *deltas, last = client.audio.transcriptions.create(**request, stream=True)
+    assert ("".join(delta.delta for delta in deltas), last.text) == (found.text, found.text)
+    for form in (client.audio.transcriptions, client.audio.translations):
+        assert form.create(**request, response_format="text") == found.text + "\n"
+        assert form.create(**request, response_format="vtt").startswith("WEBVTT\n")
+    with pytest.raises(gatewright.InvalidRequestError, match="give response_format to"):
+        client.audio.transcriptions.create(**request, extra_body={"response_format": "srt"})
 
 
 def test_batch_has_a_result_for_each_request(client: Client) -> None:
@@ -295,6 +314,19 @@ async def test_plain_operations_are_asynchronous(gateway: Gateway) -> None:
         assert not (await client.moderations.create(input="a boat")).results[0].flagged
         spoken = await client.audio.speech.create(model="speech_model_1", input="a boat", voice="alloy")
         assert spoken.startswith(b"RIFF")
+        stream = await client.audio.speech.create(
+            model="speech_model_1", input="a boat", voice="alloy", stream_format="sse"
+        )
+        events = [event async for event in stream]
+        assert b"".join(base64.b64decode(event.audio) for event in events[:-1]) == spoken
+        words = await client.audio.transcriptions.create(
+            model="transcription_model_1", file=io.BytesIO(spoken), stream=True
+        )
+        assert [event async for event in words][-1].type == "transcript.text.done"
+        text = await client.audio.translations.create(
+            model="transcription_model_1", file=("boat.wav", spoken), response_format="text"
+        )
+        assert isinstance(text, str)
 
 
 async def test_event_loop_goes_on_while_a_slow_file_is_read(gateway: Gateway, tmp_path: Path) -> None:

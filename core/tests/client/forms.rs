@@ -17,7 +17,8 @@ fn upload() -> &'static Operation {
             member("note", "note", false, false),
             member("marks", "marks[]", false, true),
         ],
-        "response": "object", "stream": "never", "terminator": null, "resource": "forms", "name": "upload",
+        "response": "object", "text_form": null, "stream": "never", "terminator": null, "last_events": [],
+        "resource": "forms", "name": "upload",
     });
     register(&json!([row]).to_string()).unwrap();
     operation_by_id("forms/upload").unwrap()

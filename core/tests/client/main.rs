@@ -4,6 +4,7 @@
 
 #[cfg(feature = "schemars")]
 mod answer_events;
+mod answer_forms;
 mod calls;
 mod catalog_sections;
 mod child;

@@ -25,6 +25,8 @@ use crate::wire::{Body, Call};
 
 /// The data that ends the streams of other protocols.
 const DONE: &str = "[DONE]";
+/// The kind of the last event of a transcript.
+const TRANSCRIPT_DONE: &str = "transcript.text.done";
 /// Bytes of a group in Base64.
 const GROUP: usize = 3;
 /// Maximum number of bytes of a sound in an event.
@@ -54,6 +56,30 @@ pub(super) struct PlainEvents {
     inspector: StreamInspector,
     /// The length that the upstream states of the sound that it transcribed.
     sound_millis: Option<u64>,
+    /// The transcript so far, of a server that sends it as chunks of chat completions.
+    chunks: Option<ChunkedTranscript>,
+}
+
+/// A transcript in chunks.
+#[derive(Default)]
+struct ChunkedTranscript {
+    text: String,
+    is_finished: bool,
+}
+
+/// A choice of a chunk.
+#[derive(Deserialize)]
+struct ChunkChoice<'a> {
+    #[serde(borrow)]
+    delta: Option<ChunkDelta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct ChunkDelta<'a> {
+    #[serde(borrow)]
+    content: Option<Cow<'a, str>>,
 }
 
 /// What an event says.
@@ -61,6 +87,8 @@ pub(super) struct PlainEvents {
 struct PlainEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    choices: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -72,11 +100,12 @@ struct PlainEvent<'a> {
 impl PlainEvents {
     /// `last`: the kinds of the event that ends the stream.
     pub(super) fn new(last: &'static [&'static str]) -> Self {
-        Self { last, inspector: StreamInspector::new(Protocol::Chat, "", false), sound_millis: None }
+        let inspector = StreamInspector::new(Protocol::Chat, "", false);
+        Self { last, inspector, sound_millis: None, chunks: None }
     }
 
-    /// What the event is for the client.
-    fn read(&mut self, name: Option<&str>, data: &str) -> EventKind {
+    /// What the event is for the client. `out`: gets what replaces it, if something does.
+    fn read(&mut self, name: Option<&str>, data: &str, out: &mut BytesMut) -> EventKind {
         let failure = |action| match action {
             EventAction::Error(failure) => EventKind::Error(failure),
             _ => EventKind::Life,
@@ -95,7 +124,10 @@ impl PlainEvents {
             self.inspector.usage = usage_of(usage).or(self.inspector.usage);
             self.sound_millis = stated_millis(Some(usage), None).or(self.sound_millis);
         }
-        if self.last.contains(&kind) {
+        let is_transcript = self.last.contains(&TRANSCRIPT_DONE);
+        if let Some(choices) = event.choices.filter(|_| is_transcript && kind.is_empty()) {
+            self.chunk(choices, out);
+        } else if self.last.contains(&kind) {
             self.inspector.progress = StreamProgress::Ended;
         } else if let Some(delta) = event.delta.and_then(string) {
             self.inspector.pieces += 1;
@@ -103,6 +135,47 @@ impl PlainEvents {
         }
         EventKind::Content
     }
+
+    /// Writes the event of a chunk.
+    fn chunk(&mut self, choices: &RawValue, out: &mut BytesMut) {
+        let chunks = self.chunks.get_or_insert_default();
+        let Ok(choices) = serde_json::from_str::<Vec<ChunkChoice<'_>>>(choices.get()) else { return };
+        for ChunkChoice { delta, finish_reason } in choices {
+            chunks.is_finished |= finish_reason.is_some_and(|reason| !reason.is_empty());
+            let content = delta.and_then(|delta| delta.content).unwrap_or_default();
+            if !content.is_empty() {
+                chunks.text.push_str(&content);
+                self.inspector.pieces += 1;
+                self.inspector.note_written(content.len());
+                out.extend_from_slice(delta_of(&content.into_owned().into()).as_bytes());
+            }
+        }
+    }
+
+    /// Ends a transcript that came in chunks. Returns whether it did.
+    fn end_chunks(&mut self, out: &mut BytesMut) -> bool {
+        let Some(ChunkedTranscript { text, .. }) = self.chunks.take() else { return false };
+        let usage = self.inspector.usage.and_then(|usage| usage.input.zip(usage.output));
+        let usage = usage.map_or_else(String::new, |(input, output)| {
+            let total = input.saturating_add(output);
+            format!(
+                ",\"usage\":{{\"type\":\"tokens\",\"input_tokens\":{input},\"output_tokens\":{output},\"total_tokens\":{total}}}"
+            )
+        });
+        out.extend_from_slice(done(&text.into(), &usage).as_bytes());
+        self.inspector.progress = StreamProgress::Ended;
+        true
+    }
+}
+
+/// An event with new text of a transcript.
+fn delta_of(text: &Value) -> String {
+    format!("data: {{\"type\":\"transcript.text.delta\",\"delta\":{text}}}\n\n")
+}
+
+/// The last event of a transcript. `usage`: its member, or nothing.
+fn done(text: &Value, usage: &str) -> String {
+    format!("data: {{\"type\":\"{TRANSCRIPT_DONE}\",\"text\":{text}{usage}}}\n\n")
 }
 
 impl EventProcessor for PlainEvents {
@@ -113,18 +186,22 @@ impl EventProcessor for PlainEvents {
             return EventKind::Life;
         };
         // Nothing follows the last event.
-        if data.trim() == DONE || self.inspector.progress != StreamProgress::Underway {
+        if self.inspector.progress != StreamProgress::Underway {
             return EventKind::Life;
         }
-        let kind = self.read(fields.name, &data);
-        if !matches!(kind, EventKind::Error(_)) {
+        if data.trim() == DONE {
+            return if self.end_chunks(out) { EventKind::Content } else { EventKind::Life };
+        }
+        let kind = self.read(fields.name, &data, out);
+        if self.chunks.is_none() && !matches!(kind, EventKind::Error(_)) {
             out.extend_from_slice(block);
         }
         kind
     }
 
-    fn end(&mut self, _: &mut BytesMut) -> bool {
-        self.inspector.progress == StreamProgress::Ended
+    fn end(&mut self, out: &mut BytesMut) -> bool {
+        let is_finished = self.chunks.as_ref().is_some_and(|chunks| chunks.is_finished);
+        self.inspector.progress == StreamProgress::Ended || is_finished && self.end_chunks(out)
     }
 
     fn fail(&mut self, failure: &Failure, out: &mut BytesMut) {
@@ -151,6 +228,10 @@ impl EventProcessor for PlainEvents {
     fn sound_millis(&self) -> Option<u64> {
         self.sound_millis
     }
+
+    fn retained_bytes(&self) -> usize {
+        self.chunks.as_ref().map_or(0, |chunks| chunks.text.capacity())
+    }
 }
 
 /// A whole transcript as events. `None`: it has no text.
@@ -165,13 +246,7 @@ pub(super) fn of_transcript(document: &str) -> Option<Bytes> {
     .ok()?;
     let text = Value::from(text);
     let usage = usage.map_or_else(String::new, |usage| format!(",\"usage\":{usage}"));
-    Some(
-        format!(
-            "data: {{\"type\":\"transcript.text.delta\",\"delta\":{text}}}\n\n\
-             data: {{\"type\":\"transcript.text.done\",\"text\":{text}{usage}}}\n\n"
-        )
-        .into(),
-    )
+    Some((delta_of(&text) + &done(&text, &usage)).into())
 }
 
 /// A sound as events.
@@ -298,6 +373,35 @@ mod tests {
                 "{kind:?}"
             );
             assert!(out.is_empty());
+        }
+    }
+
+    #[test]
+    fn chunks_of_chat_completions_become_events() {
+        let chunk = |rest: &str| {
+            format!("data: {{\"object\":\"transcription.chunk\",\"model\":\"theirs\",{rest}}}\n\n")
+        };
+        let start = chunk(r#""choices":[{"delta":{"content":"a "}}]"#)
+            + &chunk(r#""choices":[{"delta":{"content":"boat"},"finish_reason":null}]"#);
+        let finish = chunk(r#""choices":[{"delta":{"content":""},"finish_reason":"stop"}]"#);
+        let usage =
+            chunk(r#""choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}"#);
+        let last = "data: [DONE]\n\n";
+        let deltas = delta_of(&"a ".into()) + &delta_of(&"boat".into());
+        let counted = r#","usage":{"type":"tokens","input_tokens":7,"output_tokens":2,"total_tokens":9}"#;
+        for (rest, complete, expected) in [
+            (finish.clone() + &usage + last, true, done(&"a boat".into(), counted)),
+            (last.to_owned(), true, done(&"a boat".into(), "")),
+            (finish, true, done(&"a boat".into(), "")),
+            (String::new(), false, String::new()),
+        ] {
+            let blocks = start.clone() + &rest;
+            let blocks: Vec<&str> = blocks.split_inclusive("\n\n").collect();
+            let (text, mut events) = passed(TRANSCRIPT_DONE, &blocks);
+            let mut end = BytesMut::new();
+            assert_eq!(events.end(&mut end), complete, "{rest:?}");
+            let text = text + std::str::from_utf8(&end).expect("text");
+            assert_eq!(text, deltas.clone() + &expected, "{rest:?}");
         }
     }
 

@@ -363,7 +363,43 @@ fn check_manual(page: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    /// The dependencies of a package of this workspace, for the program or library that is built: name and version, and features.
+    fn dependencies_of(package: &str, features: &[&str]) -> BTreeMap<String, String> {
+        let mut tree = cargo();
+        tree.args(["tree", "--locked", "-p", package, "-e", "normal,build", "--prefix", "none"]);
+        tree.args(["-f", "{p}\t{f}"]).args(features);
+        let lines = output(&mut tree).expect("cargo lists the dependencies");
+        // A line ends with ` (*)` if the dependencies of its package were listed before.
+        lines
+            .lines()
+            .map(|line| line.trim_end_matches(" (*)").split_once('\t').expect("a package and its features"))
+            .map(|(package, features)| (package.to_owned(), features.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn packages_to_use_are_made_of_what_the_server_is_made_of() {
+        // Decision 0084: a feature that only one of them asks for compiles a dependency, and all that depends on it, again.
+        let server = dependencies_of("gatewright-server", &[]);
+        for package in ["gatewright-python", "gatewright-node"] {
+            let client = dependencies_of(package, Form::Local.client_features());
+            let shared = client.iter().filter(|(name, _)| server.contains_key(*name));
+            let (same, other): (Vec<_>, Vec<_>) =
+                shared.partition(|(name, features)| server[*name] == **features);
+            assert!(same.len() > 200, "{package} has {} dependencies as the server has them", same.len());
+            let other: Vec<_> = other
+                .into_iter()
+                // Has the gateway's commands in the server's program alone.
+                .filter(|(name, _)| !name.starts_with("gatewright-cli "))
+                .map(|(name, features)| format!("{name}: {features}, in the server: {}", server[name]))
+                .collect();
+            assert_eq!(other, Vec::<String>::new(), "{package}: see `beside-server` in its Cargo.toml");
+        }
+    }
 
     /// The message of `.ci/installed` about a folder with these files and sizes, which it rejects.
     fn refused(files: &[(&str, u64)]) -> String {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -159,7 +159,7 @@ static RESPONSES_WORDS: [ByteFinder; 2] =
 /// The beginnings of the event types of the messages protocol; `ping` has none of them.
 static MESSAGES_WORDS: [ByteFinder; 2] =
     [LazyLock::new(|| Finder::new(b"\"message_")), LazyLock::new(|| Finder::new(b"\"content_block_"))];
-/// The names of the last events of all operations, as they appear in data.
+/// Finders of the names of last events, of the operations that this crate knows.
 static LAST_EVENTS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
     operations::ALL.iter().flat_map(|operation| operation.last_events).map(Finder::new).collect()
 });
@@ -234,10 +234,19 @@ fn is_last(operation: &Operation, event: &StreamEvent) -> bool {
     let typed = |data: &str| serde_json::from_str::<TypeMember<'_>>(data).ok()?.r#type.map(Cow::into_owned);
     event.event.as_deref().is_some_and(is_last)
         // Only lifecycle events contain these words, so deltas stop here.
-        || LAST_EVENTS.iter().any(|name| name.find(event.data.as_bytes()).is_some())
+        || operation.last_events.iter().any(|name| contains_name(&event.data, name))
             && typed(&event.data)
                 .or_else(|| typed(&repair::text(&event.data)))
                 .is_some_and(|name| is_last(&name))
+}
+
+/// Whether data contains the name of a last event. Operations of other APIs have names without a prepared finder.
+fn contains_name(data: &str, name: &str) -> bool {
+    let data = data.as_bytes();
+    match LAST_EVENTS.iter().find(|finder| finder.needle() == name.as_bytes()) {
+        Some(finder) => finder.find(data).is_some(),
+        None => memmem::find(data, name.as_bytes()).is_some(),
+    }
 }
 
 /// The data of a named event. If it has no `type`, the name is added as one.
@@ -286,6 +295,20 @@ mod tests {
         assert_eq!(chat(r#"{"choices":[{"delta":{},"finish_reason" : "stop"}]}"#), "finish");
         assert_eq!(chat(r#"{"choices":[{"finish_reason":null},{"finish_reason":"eos"}]}"#), "finish");
         assert_eq!(chat(r#"{"choices":[{"delta":{"content":"\"finish_reason\":\"stop\""}}]}"#), "chunk");
+    }
+
+    #[test]
+    fn last_event_of_another_api_is_recognized_by_its_type() {
+        let forecast = Operation {
+            protocol: Protocol::Models,
+            last_events: &["forecast.complete"],
+            ..CREATE_CHAT_COMPLETION
+        };
+        let of_type = |data| of(&forecast, None, data);
+        assert_eq!(of_type(r#"{"type":"forecast.day","day":1}"#), "chunk");
+        assert_eq!(of_type(r#"{"type":"forecast.day","note":"forecast.complete"}"#), "chunk");
+        assert_eq!(of_type(r#"{"type":"forecast.complete"}"#), "terminal");
+        assert_eq!(of_type(r#"{"type":"response.completed"}"#), "chunk");
     }
 
     #[test]

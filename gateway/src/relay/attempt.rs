@@ -340,7 +340,7 @@ async fn as_events(
         write()
     };
     let (events, share) = written?;
-    Ok(held_events(events.into(), share))
+    Ok(held_events(events, share))
 }
 
 /// Records a relayed answer.

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 
 import { responseOf } from "./gatewright/response";
 import { Client as Harbour } from "./harbour/index";
-import type { Any, Berth, Cargo, Notice, Record, Stream } from "./harbour/types";
+import type { Any, Berth, Cargo, Forecast, Notice, Record, Stream } from "./harbour/types";
 import { type Item, Client as Library } from "./library/index";
 
 interface Exchange {
@@ -152,6 +152,16 @@ async function main(): Promise<void> {
   const basins = await harbour.waters.streams.match();
   const names = (basins["east"] ?? []).map((stream: Stream) => stream.name);
   assert.deepEqual(names, ["Bille", "Alster"]);
+
+  const forecast: Forecast = await harbour.forecasts.make({ days: 2, layout: "table" });
+  assert.deepEqual(forecast.wind, [4, 7]);
+  const letter: string = await harbour.forecasts.make({ days: 2, layout: "letter" });
+  assert.equal(letter, answer("a text that a word of the request asks for").text);
+  const winds: (number | undefined)[] = [];
+  for await (const day of await harbour.forecasts.make({ days: 2, pace: "daily" })) winds.push(day.wind);
+  assert.deepEqual(winds, [4, 7, undefined]);
+  const broken = await harbour.forecasts.make({ days: 3, pace: "daily" });
+  await assert.rejects(broken.finish(), { name: "StreamTruncatedError", message: /before/ });
 
   const notices: Notice[] = await harbour.notices.hoist({
     level: "error",

@@ -107,6 +107,15 @@ def call(client: harbour.Client, answers: dict[str, Any], written_page: Path) ->
     with pytest.raises(FileNotFoundError):
         client.manifests.submit("nyc", ship="Ada", file=written_page.with_name("absent"))
 
+    forecast: types.Forecast = client.forecasts.make(days=2, layout="table")
+    assert forecast.wind == [4, 7]
+    letter: str = client.forecasts.make(days=2, layout="letter")
+    assert letter == answers["a text that a word of the request asks for"]["text"]
+    with client.forecasts.make(days=2, pace="daily") as days:
+        assert [(day.type, day.wind) for day in days][:2] == [("forecast.day", 4), ("forecast.day", 7)]
+    with pytest.raises(gatewright.StreamTruncatedError, match="before"):
+        list(client.forecasts.make(days=3, pace="daily"))
+
     notices: list[types.Notice] = client.notices.hoist(
         level="error",
         channels={"constructor": {"number": 7}, "east": {"number": 16}},

@@ -40,8 +40,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     use harbour::resources::Resources;
     use harbour::types::{
-        BerthRequest, Channel, FindBerthsState, Level, LogRequest, ManifestRequest, Move, Notice,
-        NoticeRequest,
+        BerthRequest, Channel, FindBerthsState, ForecastRequest, ForecastRequestLayout, Level, LogRequest,
+        ManifestRequest, Move, Notice, NoticeRequest,
     };
 
     let text = std::fs::read_to_string(std::env::var("EXCHANGES")?)?;
@@ -112,6 +112,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_berths(vec![7])
         .with_pages(vec![FilePart::new("1.txt", "1"), FilePart::new("2.txt", "")]);
     assert_eq!(harbour.manifests().submit("nyc", &request).await?.any, Some(json!("taken")));
+
+    let request = ForecastRequest::new(2).with_layout(ForecastRequestLayout::Table);
+    assert_eq!(harbour.forecasts().make(&request).await?.wind, [4, 7]);
+    let request = ForecastRequest::new(2).with_layout(ForecastRequestLayout::Letter);
+    let letter = harbour.forecasts().make_text(&request).await?;
+    assert_eq!(json!(*letter), exchanges["a text that a word of the request asks for"]["answer"]["text"]);
+    let mut days = harbour.forecasts().stream(&ForecastRequest::new(2)).await?;
+    let mut winds = Vec::new();
+    while let Some(day) = days.try_next().await? {
+        winds.push(day.wind);
+    }
+    assert_eq!(winds, [Some(4), Some(7), None]);
+    let broken = harbour.forecasts().stream(&ForecastRequest::new(3)).await?;
+    let error = broken.finish().await.expect_err("its last event is missing");
+    assert_eq!(error.kind(), ErrorKind::StreamTruncated);
 
     let basins = harbour.waters().streams().match_().await?;
     assert_eq!((basins["east"][0].name.as_str(), basins["west"].len()), ("Bille", 0));

@@ -39,7 +39,7 @@ pub(super) fn create(call: &Call, model: &str, budget: &Budget) -> Result<Respon
         "type": "tokens", "input_tokens": input, "output_tokens": output, "total_tokens": input.saturating_add(output),
     });
     if request["stream"] == true {
-        return Ok(response("text/event-stream", events(&transcript, &text, usage)));
+        return Ok(response("text/event-stream", events(&transcript, &text, &usage)));
     }
     let seconds = transcript.seconds;
     let text_of = |text| Ok(response("text/plain; charset=utf-8", text));
@@ -65,7 +65,7 @@ fn response(media_type: &'static str, body: String) -> Response {
 }
 
 /// A word for an event, and the whole text with the usage in the last one.
-fn events(transcript: &Transcript, text: &str, usage: Value) -> String {
+fn events(transcript: &Transcript, text: &str, usage: &Value) -> String {
     let mut out = String::new();
     for (index, word) in transcript.words.iter().enumerate() {
         let delta = if index == 0 { (*word).to_owned() } else { format!(" {word}") };

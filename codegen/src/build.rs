@@ -334,26 +334,8 @@ impl Builder<'_> {
             non_json = non_json_body(answer);
             form_of_text = text_form(answer);
         }
-        let stream = match (node.get("x-stream"), item_schema) {
-            (Some(stream), Some(item)) => Some(Stream {
-                mode: match stream.get("parameter").and_then(Value::as_str) {
-                    Some(name) => StreamMode::Switched(StreamSwitch {
-                        parameter: name.to_owned(),
-                        word: stream.get("value").and_then(Value::as_str).map(str::to_owned),
-                    }),
-                    None => StreamMode::Always,
-                },
-                final_document: stream.get("final").map(|methods| FinalDocument {
-                    ty: response.clone().unwrap_or_else(|| item.clone()),
-                    python: text(methods, "python").to_owned(),
-                    node: text(methods, "node").to_owned(),
-                }),
-                item,
-                last_events: strings(stream, "last_events"),
-                terminator: stream.get("terminator").and_then(Value::as_str).map(str::to_owned),
-            }),
-            _ => None,
-        };
+        let stream = node.get("x-stream").zip(item_schema);
+        let stream = stream.map(|(stream, item)| stream_of(stream, item, response.as_ref()));
         let statuses = responses(node).filter_map(|(status, _)| status.parse::<u16>().ok());
         Ok(Operation {
             id: id.to_owned(),
@@ -411,6 +393,27 @@ impl Builder<'_> {
             deprecated: is_deprecated(node),
             source: if own.is_empty() { source } else { own }.to_owned(),
         })
+    }
+}
+
+/// What `x-stream` says. response: the whole answer, where the operation has one.
+fn stream_of(node: &Value, item: Type, response: Option<&Type>) -> Stream {
+    Stream {
+        mode: match node.get("parameter").and_then(Value::as_str) {
+            Some(name) => StreamMode::Switched(StreamSwitch {
+                parameter: name.to_owned(),
+                word: node.get("value").and_then(Value::as_str).map(str::to_owned),
+            }),
+            None => StreamMode::Always,
+        },
+        final_document: node.get("final").map(|methods| FinalDocument {
+            ty: response.unwrap_or(&item).clone(),
+            python: text(methods, "python").to_owned(),
+            node: text(methods, "node").to_owned(),
+        }),
+        item,
+        last_events: strings(node, "last_events"),
+        terminator: node.get("terminator").and_then(Value::as_str).map(str::to_owned),
     }
 }
 

@@ -32,7 +32,7 @@ async fn stream_is_asked_for_by_the_word_and_ends_with_its_last_event() {
     let mut events = speech_client.stream(&as_bytes).await.unwrap();
     let mut kinds = Vec::new();
     while let Some(event) = events.try_next().await.unwrap() {
-        kinds.push((event.type_.to_string(), event.audio.clone()));
+        kinds.push((event.type_.clone(), event.audio.clone()));
     }
     assert_eq!(
         kinds,
@@ -55,7 +55,7 @@ async fn text_is_returned_as_it_is() {
     let subtitles = transcription().with_response_format(Format::Vtt);
     let answer = client.audio().transcriptions().create_text(&subtitles).await.unwrap();
     assert_eq!(*answer, text);
-    assert_eq!(server.requests()[0].header("accept").as_deref(), Some("text/plain"));
+    assert_eq!(server.requests()[0].header("accept"), Some("text/plain"));
 }
 
 #[tokio::test]

@@ -209,8 +209,9 @@ fn form(api: &Api, operation: &Operation) -> String {
     // Words that ask for another kind of answer.
     let others = api.request_fields(operation).iter().filter(|field| !field.required);
     let words = others.filter_map(|field| Some((field, operation.example.get(&field.name)?.as_str()?)));
-    let setters: String = words
-        .map(|(field, word)| format!(".with_{}({word:?}.parse()?)", names::snake(&field.name)))
-        .collect();
+    let mut setters = String::new();
+    for (field, word) in words {
+        _ = write!(setters, ".with_{}({word:?}.parse()?)", names::snake(&field.name));
+    }
     format!("let body = {}::types::{name}::new({values}){setters};\n", api.target.rust_crate)
 }

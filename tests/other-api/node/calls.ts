@@ -157,9 +157,11 @@ async function main(): Promise<void> {
   assert.deepEqual(forecast.wind, [4, 7]);
   const letter: string = await harbour.forecasts.make({ days: 2, layout: "letter" });
   assert.equal(letter, answer("a text that a word of the request asks for").text);
-  const winds: (number | undefined)[] = [];
-  for await (const day of await harbour.forecasts.make({ days: 2, pace: "daily" })) winds.push(day.wind);
-  assert.deepEqual(winds, [4, 7, undefined]);
+  const winds: number[] = [];
+  for await (const day of await harbour.forecasts.make({ days: 2, pace: "daily" })) {
+    if (day.type === "forecast.day") winds.push(day.wind);
+  }
+  assert.deepEqual(winds, [4, 7]);
   const broken = await harbour.forecasts.make({ days: 3, pace: "daily" });
   await assert.rejects(broken.finish(), { name: "StreamTruncatedError", message: /before/ });
 

@@ -112,7 +112,8 @@ def call(client: harbour.Client, answers: dict[str, Any], written_page: Path) ->
     letter: str = client.forecasts.make(days=2, layout="letter")
     assert letter == answers["a text that a word of the request asks for"]["text"]
     with client.forecasts.make(days=2, pace="daily") as days:
-        assert [(day.type, day.wind) for day in days][:2] == [("forecast.day", 4), ("forecast.day", 7)]
+        winds = [day.wind for day in days if day.type == "forecast.day"]
+    assert winds == [4, 7]
     with pytest.raises(gatewright.StreamTruncatedError, match="before"):
         list(client.forecasts.make(days=3, pace="daily"))
 

@@ -262,9 +262,10 @@ fn without_charset(kind: String) -> String {
     }
 }
 
-/// Answers in their places, each with one form.
+/// Answers in their places, each with one form, and those that a member of the request asks for.
 fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Notes) {
     let mut streams = false;
+    let has_switch = operation.get("x-stream").is_some();
     for (status, answer) in object(&mut operation["responses"]) {
         *answer = followed(answer, components);
         let at = child(&child(at, "responses"), status);
@@ -274,7 +275,14 @@ fn answers(operation: &mut Value, at: &str, components: &Value, notes: &mut Note
         let Some(content) = answer.get_mut("content").and_then(Value::as_object_mut) else { continue };
         *content =
             std::mem::take(content).into_iter().map(|(kind, media)| (without_charset(kind), media)).collect();
-        if only(JSON, content, &child(&at, "content"), notes) {
+        let asked_for =
+            |(kind, media): &(String, Value)| media.get("x-when").is_some() || kind == EVENTS && has_switch;
+        let (asked_for, others): (Map<_, _>, Map<_, _>) =
+            std::mem::take(content).into_iter().partition(asked_for);
+        *content = others;
+        let is_json = only(JSON, content, &child(&at, "content"), notes);
+        content.extend(asked_for);
+        if is_json && !has_switch {
             continue;
         }
         let Some(events) = content.get_mut(EVENTS).and_then(Value::as_object_mut) else { continue };

@@ -122,6 +122,30 @@ fn what_clients_do_not_do_is_left_out_with_a_note() {
 }
 
 #[test]
+fn text_and_events_that_the_request_asks_for_stay_beside_json() {
+    let mut operation = operation();
+    operation["x-stream"] = json!({"parameter": "pace", "value": "live", "terminator": null});
+    operation["responses"] = json!({"200": {"description": "It.", "content": {
+        "application/json": {"schema": {"type": "object"}},
+        "text/plain; charset=utf-8": {
+            "schema": {"type": "string"},
+            "x-when": {"parameter": "layout", "values": ["letter"]},
+        },
+        "text/csv": {"schema": {"type": "string"}},
+        "text/event-stream": {"schema": {"type": "object"}},
+    }}});
+    let (document, notes) = adopted(document(&operation, &json!({})));
+    let fill = &document["paths"]["/v1/pens/{id}"]["post"];
+    let content = &fill["responses"]["200"]["content"];
+    let kinds: Vec<_> = content.as_object().expect("the answers").keys().collect();
+    assert_eq!(kinds, ["application/json", "text/plain", "text/event-stream"]);
+    assert_eq!(content["text/event-stream"]["x-item-schema"], json!({"type": "object"}));
+    assert_eq!(fill["x-stream"]["parameter"], "pace");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].ends_with("text/csv is left out: JSON stands beside it"), "{notes:?}");
+}
+
+#[test]
 fn text_answer_in_utf_8_needs_no_charset() {
     let text = json!({"schema": {"type": "string"}});
     let kinds = |kind: &str| {

@@ -163,7 +163,10 @@ async function main(): Promise<void> {
   }
   assert.deepEqual(winds, [4, 7]);
   const broken = await harbour.forecasts.make({ days: 3, pace: "daily" });
-  await assert.rejects(broken.finish(), { name: "StreamTruncatedError", message: /before/ });
+  const readToItsEnd = async (): Promise<void> => {
+    for await (const day of broken) assert.equal(day.type, "forecast.day");
+  };
+  await assert.rejects(readToItsEnd(), { name: "StreamTruncatedError", message: /before/ });
 
   const notices: Notice[] = await harbour.notices.hoist({
     level: "error",

@@ -5,8 +5,8 @@ use crate::File;
 /// The files, by name.
 pub(crate) static FILES: &[File] = &[
     File { name: "assets/icon-BX8LmMqS.svg", kind: "image/svg+xml", gzip: include_bytes!("assets-icon-BX8LmMqS.svg.gz") },
-    File { name: "assets/index-DxQRQOAw.js", kind: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-index-DxQRQOAw.js.gz") },
-    File { name: "assets/openapi-3.2-mD5sEzbg.json", kind: "application/json", gzip: include_bytes!("assets-openapi-3.2-mD5sEzbg.json.gz") },
+    File { name: "assets/index-BVevqm0m.js", kind: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-index-BVevqm0m.js.gz") },
+    File { name: "assets/openapi-3.2-62hk5yCj.json", kind: "application/json", gzip: include_bytes!("assets-openapi-3.2-62hk5yCj.json.gz") },
     File { name: "assets/style-DITUgcZC.css", kind: "text/css; charset=utf-8", gzip: include_bytes!("assets-style-DITUgcZC.css.gz") },
     File { name: "index.html", kind: "text/html; charset=utf-8", gzip: include_bytes!("index.html.gz") },
 ];
